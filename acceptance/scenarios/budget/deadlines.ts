@@ -1,0 +1,146 @@
+import type { Answer } from '../../support/answer.ts'
+import type { Bench } from '../../support/bench.ts'
+import { type Connection, requestBytes } from '../../support/connection.ts'
+import { answered, between, created, demand, matches, problem, same } from '../../support/expect.ts'
+import { KEYS } from '../../support/keys.ts'
+import { Metrics } from '../../support/metrics.ts'
+import { freshKey, sampleOrder } from '../../support/samples.ts'
+
+const BUDGET_MS = 200
+const ANSWER_LIMIT_MS = 250
+
+/** Pricing that is too slow, budgets that are shorter, bodies that trickle. */
+export async function deadlines({ trial, api, pricing, server, admin }: Bench): Promise<void> {
+  await trial.check('pricing sees what is left for an attempt, who asks, and in which trace', async () => {
+    const answer = await api.order(freshKey(), sampleOrder())
+    created(answer)
+    const { headers } = await pricing.called(1)
+    matches(String(headers['request-budget-ms']), /^[1-9]\d*$/, 'Request-Budget-Ms')
+    between(Number(headers['request-budget-ms']), 1, 40, 'Request-Budget-Ms')
+    matches(String(headers['x-attempt-id']), /^\S+$/, 'X-Attempt-Id')
+    same(String(headers.traceparent).slice(3, 35), answer.headers['x-trace-id'], 'the trace')
+  })
+
+  await trial.check(
+    'pricing slower than the budget: 504 in time, nothing stored, later the key succeeds',
+    async () => {
+      pricing.behaviour = { kind: 'answer', delayMs: 300 }
+      const [key, request, before] = [freshKey(), sampleOrder(), pricing.calls.length]
+      const answer = await api.order(key, request)
+      exhausted(answer, BUDGET_MS, 'pricing')
+      between(answer.elapsedMs, 30, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')
+      const attempts = pricing.calls.slice(before).map(({ headers }) => headers)
+      between(attempts.length, 1, 2, 'the number of attempts')
+      same(
+        new Set(attempts.map(headers => headers['x-attempt-id'])).size,
+        attempts.length,
+        'distinct attempt ids',
+      )
+      for (const headers of attempts)
+        between(Number(headers['request-budget-ms']), 1, 40, 'Request-Budget-Ms')
+      pricing.behaviour = { kind: 'answer' }
+      created(await api.order(key, request))
+    },
+  )
+
+  await trial.check('an attempt that ran out of time is cancelled, not left to itself', async () => {
+    pricing.behaviour = { kind: 'hold' }
+    const before = pricing.calls.length
+    exhausted(await api.order(freshKey(), sampleOrder()), BUDGET_MS, 'pricing')
+    for (const call of pricing.calls.slice(before)) demand(call.abandoned, 'each call to pricing abandoned')
+    pricing.release()
+  })
+
+  await trial.check('a shorter Request-Budget-Ms ends sooner, and is the budget', async () => {
+    pricing.behaviour = { kind: 'answer', delayMs: 300 }
+    const [key, request] = [freshKey(), sampleOrder()]
+    const answer = await api.order(key, request, { 'request-budget-ms': '50' })
+    exhausted(answer, 50, 'pricing')
+    between(answer.elapsedMs, 0, 100, 'the time to the answer, in ms,')
+    pricing.behaviour = { kind: 'answer' }
+    created(await api.order(key, request))
+  })
+
+  await trial.check('a larger Request-Budget-Ms is capped', async () => {
+    pricing.behaviour = { kind: 'answer', delayMs: 300 }
+    const answer = await api.order(freshKey(), sampleOrder(), { 'request-budget-ms': '60000' })
+    exhausted(answer, BUDGET_MS, 'pricing')
+    between(answer.elapsedMs, 0, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')
+    pricing.behaviour = { kind: 'answer' }
+  })
+
+  await trial.check('a budget too short for any stage is refused at once, nothing stored', async () => {
+    const [key, request, before] = [freshKey(), sampleOrder(), pricing.calls.length]
+    const answer = await api.order(key, request, { 'request-budget-ms': '1' })
+    exhausted(answer, 1)
+    between(answer.elapsedMs, 0, 50, 'the time to the answer, in ms,')
+    same(pricing.calls.length, before, 'the calls to pricing')
+    created(await api.order(key, request))
+  })
+
+  await trial.check('a budget too short for a commit ends before one begins', async () => {
+    const [key, request] = [freshKey(), sampleOrder()]
+    exhausted(await api.order(key, request, { 'request-budget-ms': '15' }), 15)
+    created(await api.order(key, request))
+  })
+
+  await trial.check('a body that trickles: 504 when the budget is over', async () => {
+    const key = freshKey()
+    const connection = await trial.connect(server.port)
+    const answer = await trickle(connection, key)
+    exhausted(answer, BUDGET_MS, 'body')
+    // The lease also charges what the request may have waited unseen: a few milliseconds early is its promise.
+    between(answer.elapsedMs, BUDGET_MS - 10, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')
+    created(await api.order(key, sampleOrder()))
+  })
+
+  await trial.check('a body that trickles under a shorter budget: 504 sooner', async () => {
+    const connection = await trial.connect(server.port)
+    const answer = await trickle(connection, freshKey(), { 'request-budget-ms': '80' })
+    exhausted(answer, 80, 'body')
+    between(answer.elapsedMs, 70, 130, 'the time to the answer, in ms,')
+  })
+
+  await trial.check('exhausted budgets are counted by stage and are no uncontrolled error', async () => {
+    const metrics = await Metrics.read(admin)
+    demand(
+      metrics.sum('punctual_budget_exhausted_total', { stage: 'pricing' }) >= 4,
+      'four or more in pricing',
+    )
+    same(metrics.sum('punctual_budget_exhausted_total', { stage: 'body' }), 2, 'in the body')
+    const rejected = metrics.sum('punctual_requests_total', { status: '504', outcome: 'rejected' })
+    same(rejected, metrics.sum('punctual_budget_exhausted_total'), 'requests with 504')
+    same(metrics.sum('punctual_uncontrolled_errors_total'), 0, 'punctual_uncontrolled_errors_total')
+    same(metrics.sum('punctual_admission_in_flight'), 0, 'requests in flight')
+    return `${rejected} requests`
+  })
+}
+
+function exhausted(answer: Answer, budgetMs: number, stage?: string): void {
+  const body = problem(answer, 504, 'budget-exhausted')
+  same(body.budgetMs, budgetMs, 'budgetMs')
+  same(body.committed, 'no', 'committed')
+  if (stage !== undefined) same(body.stage, stage, 'stage')
+}
+
+/** Sends a body byte by byte, too slowly to end before any budget does, until an answer comes. */
+async function trickle(
+  connection: Connection,
+  key: string,
+  extra: Record<string, string> = {},
+): Promise<Answer> {
+  const headers = {
+    authorization: `Bearer ${KEYS.full}`,
+    'content-type': 'application/json',
+    'idempotency-key': key,
+    'content-length': '1000',
+    ...extra,
+  }
+  connection.send(requestBytes('POST', '/v1/orders', headers))
+  const timer = setInterval(() => connection.send(' '), 10)
+  try {
+    return answered(await connection.read())
+  } finally {
+    clearInterval(timer)
+  }
+}

@@ -1,0 +1,78 @@
+import Database from 'better-sqlite3'
+import { type Answer, tally } from '../../support/answer.ts'
+import type { Bench } from '../../support/bench.ts'
+import { between, created, problem, same, status } from '../../support/expect.ts'
+import { Metrics } from '../../support/metrics.ts'
+import { freshKey, sampleOrder } from '../../support/samples.ts'
+import { until } from '../../support/until.ts'
+
+const ANSWER_LIMIT_MS = 250
+const REQUESTS = 20
+
+/** Another process holds the database locked: everyone is told in time, nothing is half done, and it passes. */
+export async function lockedStore({ trial, api, nobody, server, admin }: Bench): Promise<void> {
+  const before = await api.order(freshKey(), sampleOrder())
+  const refused = Array.from({ length: REQUESTS }, () => ({ key: freshKey(), request: sampleOrder() }))
+  const lock = new Database(server.storePath)
+  trial.own(() => {
+    lock.close()
+  })
+  lock.exec('BEGIN IMMEDIATE')
+
+  await trial.check('while the store is locked, requests in parallel end inside their budget', async () => {
+    const half = refused.slice(0, REQUESTS / 2)
+    const answers = await Promise.all(half.map(({ key, request }) => api.order(key, request)))
+    for (const answer of answers) unstored(answer)
+    return tally(answers)
+  })
+
+  await trial.check('while the store is locked, requests one by one end inside their budget', async () => {
+    const answers: Answer[] = []
+    for (const { key, request } of refused.slice(REQUESTS / 2)) answers.push(await api.order(key, request))
+    for (const answer of answers) unstored(answer)
+    return tally(answers)
+  })
+
+  await trial.check('while the store is locked, orders can be read', async () => {
+    const answer = await api.get(String(before.headers.location))
+    status(answer, 200)
+    same(answer.body, before.body, 'the body')
+    between(answer.elapsedMs, 0, 100, 'the time to the answer, in ms,')
+  })
+
+  await trial.check('while the store is locked, readiness says degraded and liveness does not', async () => {
+    const answer = await until('readiness to be 503', async () => {
+      const answer = await nobody.get('/health/ready')
+      return answer.status === 503 && answer
+    })
+    same((JSON.parse(answer.body) as { status?: unknown }).status, 'degraded', 'status')
+    status(await nobody.get('/health/live'), 200)
+  })
+
+  lock.exec('ROLLBACK')
+
+  await trial.check('once it is free, orders are made again without a restart', async () => {
+    await until('an order', async () => (await api.order(freshKey(), sampleOrder())).status === 201)
+  })
+
+  await trial.check('nothing of what was refused was stored: each key makes its order now', async () => {
+    for (const { key, request } of refused) created(await api.order(key, request))
+  })
+
+  await trial.check('once it is free, readiness comes back', async () => {
+    await until('readiness to be 200', async () => (await nobody.get('/health/ready')).status === 200)
+  })
+
+  await trial.check('a locked store is no uncontrolled error', async () => {
+    const metrics = await Metrics.read(admin)
+    same(metrics.sum('punctual_uncontrolled_errors_total'), 0, 'punctual_uncontrolled_errors_total')
+    same(metrics.sum('punctual_admission_in_flight'), 0, 'requests in flight')
+    return '0'
+  })
+}
+
+function unstored(answer: Answer): void {
+  between(answer.elapsedMs, 0, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')
+  if (answer.status === 503) problem(answer, 503, 'store-unavailable')
+  else same(problem(answer, 504, 'budget-exhausted').committed, 'no', 'committed')
+}

@@ -1,0 +1,21 @@
+import { openBench } from '../support/bench.ts'
+import type { Scenario } from '../support/trial.ts'
+import { access } from './contract/access.ts'
+import { creating } from './contract/creating.ts'
+import { keys } from './contract/keys.ts'
+import { paths } from './contract/paths.ts'
+import { reading } from './contract/reading.ts'
+import { replaying } from './contract/replaying.ts'
+import { soundness } from './contract/soundness.ts'
+import { values } from './contract/values.ts'
+
+/** Every row of the status table that a well-meaning client can meet, theme by theme. */
+export const contract: Scenario = {
+  name: 'contract',
+  limitMs: 120_000,
+  async play(trial) {
+    const bench = await openBench(trial)
+    for (const theme of [creating, replaying, keys, values, reading, access, paths]) await theme(bench)
+    await soundness(bench)
+  },
+}

@@ -1,0 +1,41 @@
+import type { Client } from './client.ts'
+import { KEYS } from './keys.ts'
+import type { PricingStandIn } from './pricing-stand-in.ts'
+import type { Json, Server } from './server.ts'
+import type { Trial } from './trial.ts'
+
+/** A ready server with a pricing stand-in behind it, and everyone who may call it. */
+export interface Bench {
+  readonly trial: Trial
+  readonly pricing: PricingStandIn
+  readonly server: Server
+  /** The key that may do everything. */
+  readonly api: Client
+  readonly as: Readonly<Record<keyof typeof KEYS, Client>>
+  /** A caller without a key. */
+  readonly nobody: Client
+  readonly admin: Client
+}
+
+export async function openBench(trial: Trial, config: Json = {}): Promise<Bench> {
+  const pricing = await trial.pricing()
+  const server = await trial.server({ pricingUrl: pricing.url, config })
+  const as = {
+    full: trial.client(server.port, KEYS.full),
+    masked: trial.client(server.port, KEYS.masked),
+    reader: trial.client(server.port, KEYS.reader),
+    writer: trial.client(server.port, KEYS.writer),
+    stranger: trial.client(server.port, KEYS.stranger),
+  }
+  const nobody = trial.client(server.port)
+  return { trial, pricing, server, api: as.full, as, nobody, admin: trial.client(server.adminPort) }
+}
+
+/**
+ * Budgets so wide that a check can hold requests in a stage for as long as it likes. In the proportions of the
+ * real ones, so that every constraint between them still holds.
+ */
+export const WIDE_BUDGETS: Json = {
+  deadline: { requestBudgetMs: 20_000 },
+  outbound: { leaseMs: 15_000, totalMs: 11_000, attemptMs: 5_000 },
+}

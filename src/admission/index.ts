@@ -1,0 +1,2 @@
+export { type AdmissionChannels, admissionChannels } from './channels.ts'
+export { Gate, type Permit } from './gate.ts'

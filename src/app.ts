@@ -1,0 +1,176 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { admissionChannels, Gate } from './admission/index.ts'
+import { L1 } from './cache/index.ts'
+import { type Config, redact } from './config/index.ts'
+import { Problem } from './errors/index.ts'
+import {
+  ApiKeys,
+  createAdminServer,
+  createApiServer,
+  createRoutes,
+  type ExchangeDeps,
+  httpChannels,
+} from './http/index.ts'
+import { idempotencyChannels, Ledger } from './idempotency/index.ts'
+import { LoopClock, leaseChannels } from './lease/index.ts'
+import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
+import { outboundChannels, PricingClient } from './outbound/index.ts'
+import { type BundledPricing, startBundledPricing } from './pricing/index.ts'
+import type { Clock } from './runtime/index.ts'
+import { openSqliteStore, storeChannels } from './store/index.ts'
+import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
+
+const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
+
+/** A running instance. */
+export interface App {
+  readonly port: number
+  readonly adminPort: number
+  /** Lets go of everything in order; resolves with the number of requests that had to be dropped. */
+  stop(): Promise<number>
+}
+
+/**
+ * The composition root: the only place that knows every part. Builds from the bottom up, listens, and turns ready;
+ * `stop` takes it down the other way round.
+ */
+export async function startApp(config: Config, deps: { clock: Clock; logger: Logger }): Promise<App> {
+  const { clock, logger } = deps
+  const channels: Channels = {
+    admission: admissionChannels(),
+    http: httpChannels(),
+    idempotency: idempotencyChannels(),
+    lease: leaseChannels(),
+    lifecycle: lifecycleChannels(),
+    outbound: outboundChannels(),
+    store: storeChannels(),
+  }
+  logChannels(logger, config.log, channels)
+
+  const { commitReserveMs, settleGraceMs, requestBudgetMs } = config.deadline
+  const { maxConcurrent } = config.capacity
+  const store = await openSqliteStore(config.store.sqlite, {
+    clock,
+    channels: channels.store,
+    settleGraceMs,
+    maxPending: maxConcurrent,
+  })
+  const undo: (() => unknown)[] = [() => store.close()]
+  try {
+    return await build()
+  } catch (error) {
+    for (const step of undo.reverse()) await step()
+    throw error
+  }
+
+  async function build(): Promise<App> {
+    const bundled: BundledPricing | undefined =
+      config.outbound.baseUrl === 'bundled' ? await startBundledPricing(PRICE_FILE) : undefined
+    if (bundled) undo.push(() => bundled.close())
+    const client = new PricingClient(bundled?.baseUrl ?? config.outbound.baseUrl, config.outbound, {
+      channels: channels.outbound,
+      clock,
+    })
+    undo.push(() => client.close())
+
+    const loopClock = new LoopClock(clock, channels.lease.loopLag)
+    undo.push(() => loopClock.stop())
+    const gate = new Gate(config.capacity, channels.admission, clock)
+    const lifecycle = new Lifecycle(
+      [{ name: 'store', degraded: () => store.degraded() }],
+      clock,
+      channels.lifecycle.phase,
+    )
+    const exchangeDeps: ExchangeDeps = {
+      clock,
+      leaseChannels: channels.lease,
+      httpChannels: channels.http,
+      isDraining: () => lifecycle.phase === 'draining',
+    }
+    const server = createApiServer({
+      options: config.http,
+      requestBudgetMs,
+      gate,
+      loopClock,
+      exchangeDeps,
+      readiness: () => lifecycle.readiness(),
+      refusal: () => {
+        if (lifecycle.phase === 'ready' || lifecycle.phase === 'draining') return undefined
+        return new Problem(lifecycle.phase === 'stopped' ? 'shutting-down' : 'warming-up')
+      },
+      routes: createRoutes({
+        services: {
+          store,
+          ledger: new Ledger(store, channels.idempotency),
+          pricing: { cache: new L1(config.cache, clock), client, commitReserveMs },
+          clock,
+          commitReserveMs,
+        },
+        apiKeys: new ApiKeys(config.auth.keys),
+        options: config.http,
+      }),
+    })
+    const registry = createMetrics(channels, {
+      inFlight: () => gate.inFlight,
+      ready: () => lifecycle.readiness().status === 'ready',
+    })
+    const admin = createAdminServer({
+      adminToken: config.http.adminToken,
+      metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+      config: redact(config) as object,
+      onFault: (error, traceId) => channels.http.fault.publish({ error, traceId }),
+    })
+
+    lifecycle.become('warming')
+    const port = await listen(server, config.http.host, config.http.port)
+    undo.push(
+      () => server.closeAllConnections(),
+      () => server.close(),
+    )
+    const adminPort = await listen(admin, config.http.adminHost, config.http.adminPort)
+    undo.push(
+      () => admin.closeAllConnections(),
+      () => admin.close(),
+    )
+    logger.info({ host: config.http.host, port, adminHost: config.http.adminHost, adminPort }, 'listening')
+    lifecycle.become('ready')
+    logger.info({ port, adminPort }, 'ready')
+
+    return {
+      port,
+      adminPort,
+      stop: async () => {
+        lifecycle.become('draining')
+        const dropped = await drain(drainable(server, gate, channels), config.lifecycle, clock)
+        channels.lifecycle.drained.publish({ dropped })
+        loopClock.stop()
+        await client.close()
+        await bundled?.close()
+        await store.close()
+        lifecycle.become('stopped')
+        admin.closeAllConnections()
+        admin.close()
+        return dropped
+      },
+    }
+  }
+}
+
+function drainable(server: Server, gate: Gate, channels: Channels) {
+  return {
+    stopListening: () => void server.close(),
+    cutConnections: () => server.closeAllConnections(),
+    inFlight: () => gate.inFlight,
+    onEnded: (listener: () => void) => channels.http.ended.subscribe(listener),
+  }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  server.listen(port, host)
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}

@@ -1,0 +1,1 @@
+export { L1 } from './l1.ts'

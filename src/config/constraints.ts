@@ -1,0 +1,134 @@
+import { DEMO_KEY_SHA256 } from '../http/options.ts'
+import { longestBackoffMs } from '../outbound/index.ts'
+import type { Config } from './schema.ts'
+
+/**
+ * What the numbers owe each other. Each rule has a name and says what is wrong with the values it saw, or
+ * nothing. All rules are asked every time, so that all violations are listed at once.
+ */
+export interface Constraint {
+  readonly name: string
+  readonly violation: (config: Config, env: { production: boolean }) => string | undefined
+}
+
+export const CONSTRAINTS: readonly Constraint[] = [
+  {
+    name: 'budgets-decrease',
+    violation: ({ deadline, outbound }) => {
+      const { leaseMs, totalMs, attemptMs } = outbound
+      if (deadline.requestBudgetMs > leaseMs && leaseMs > totalMs && totalMs > attemptMs) return undefined
+      return (
+        'deadline.requestBudgetMs > outbound.leaseMs > outbound.totalMs > outbound.attemptMs does not hold: ' +
+        `${deadline.requestBudgetMs} > ${leaseMs} > ${totalMs} > ${attemptMs}`
+      )
+    },
+  },
+  {
+    name: 'total-holds-all-attempts',
+    violation: ({ outbound }) => {
+      const attempts = outbound.retryMaxAttempts + 1
+      const neededMs = attempts * outbound.attemptMs + longestBackoffMs(outbound)
+      if (outbound.totalMs >= neededMs) return undefined
+      return `outbound.totalMs is ${outbound.totalMs}, but ${attempts} attempts and the longest back-off take ${neededMs}`
+    },
+  },
+  {
+    name: 'lease-leaves-commit-reserve',
+    violation: ({ deadline, outbound }) => {
+      if (outbound.leaseMs + deadline.commitReserveMs <= deadline.requestBudgetMs) return undefined
+      return (
+        'outbound.leaseMs + deadline.commitReserveMs exceed deadline.requestBudgetMs: ' +
+        `${outbound.leaseMs} + ${deadline.commitReserveMs} > ${deadline.requestBudgetMs}`
+      )
+    },
+  },
+  {
+    name: 'breaker-samples-attempts',
+    violation: ({ outbound }) => {
+      const windowMs = outbound.breaker.samplingSeconds * 1000
+      if (windowMs >= 2 * outbound.attemptMs) return undefined
+      return `outbound.breaker.samplingSeconds is ${windowMs} ms, less than two attempts of ${outbound.attemptMs} ms`
+    },
+  },
+  {
+    name: 'permits-carry-target',
+    violation: ({ capacity }) => {
+      const { targetRps, saturatedLatencyMs, queueSlots, maxConcurrent } = capacity
+      const needed = Math.ceil((targetRps * saturatedLatencyMs) / 1000) + queueSlots
+      if (maxConcurrent >= needed) return undefined
+      return (
+        `capacity.maxConcurrent is ${maxConcurrent}, but ${targetRps} requests/s at ${saturatedLatencyMs} ms ` +
+        `with ${queueSlots} spare places need ${needed}`
+      )
+    },
+  },
+  {
+    name: 'busy-timeout-within-budget',
+    violation: ({ store, deadline }) => {
+      if (store.sqlite.busyTimeoutMs < deadline.requestBudgetMs) return undefined
+      return (
+        `store.sqlite.busyTimeoutMs (${store.sqlite.busyTimeoutMs}) must be below ` +
+        `deadline.requestBudgetMs (${deadline.requestBudgetMs})`
+      )
+    },
+  },
+  {
+    name: 'drain-within-shutdown',
+    violation: ({ lifecycle }) => {
+      const { drainSeconds, shutdownTimeoutSeconds } = lifecycle
+      if (drainSeconds < shutdownTimeoutSeconds) return undefined
+      return `lifecycle.drainSeconds (${drainSeconds}) must be below lifecycle.shutdownTimeoutSeconds (${shutdownTimeoutSeconds})`
+    },
+  },
+  {
+    name: 'drain-within-supervisor-grace',
+    violation: ({ lifecycle }) => {
+      if (lifecycle.drainSeconds < 25) return undefined
+      return `lifecycle.drainSeconds (${lifecycle.drainSeconds}) must be below 25, or a supervisor with 30 s of grace kills first`
+    },
+  },
+  {
+    name: 'headers-within-request',
+    violation: ({ http }) => {
+      if (http.headersTimeoutMs <= http.requestTimeoutMs) return undefined
+      return `http.headersTimeoutMs (${http.headersTimeoutMs}) must not exceed http.requestTimeoutMs (${http.requestTimeoutMs})`
+    },
+  },
+  {
+    name: 'budget-within-request-timeout',
+    violation: ({ http, deadline }) => {
+      if (deadline.requestBudgetMs < http.requestTimeoutMs) return undefined
+      return `http.requestTimeoutMs (${http.requestTimeoutMs}) must exceed deadline.requestBudgetMs (${deadline.requestBudgetMs})`
+    },
+  },
+  {
+    name: 'api-keys-distinct',
+    violation: ({ auth }) => {
+      const distinct = (values: string[]) => new Set(values).size === values.length
+      const ids = auth.keys.map(key => key.id)
+      const digests = auth.keys.map(key => key.sha256)
+      return distinct(ids) && distinct(digests) ? undefined : 'auth.keys holds an id or a sha256 twice'
+    },
+  },
+  {
+    name: 'demo-key-stays-on-loopback',
+    violation: ({ http, auth }, { production }) => {
+      if (!auth.keys.some(key => key.sha256 === DEMO_KEY_SHA256)) return undefined
+      if (production) return 'auth.keys holds the demo key, which must not be used with NODE_ENV=production'
+      if (!isLoopback(http.host))
+        return `auth.keys holds the demo key, but http.host (${http.host}) is not loopback`
+      return undefined
+    },
+  },
+  {
+    name: 'admin-token-off-loopback',
+    violation: ({ http }) => {
+      if (isLoopback(http.adminHost) || http.adminToken !== undefined) return undefined
+      return `http.adminHost (${http.adminHost}) is not loopback, which needs http.adminToken (ADMIN_TOKEN)`
+    },
+  },
+]
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
+}

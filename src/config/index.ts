@@ -1,0 +1,5 @@
+export { CONSTRAINTS } from './constraints.ts'
+export { generatedPages } from './document.ts'
+export { ConfigError, type Environment, loadConfig } from './load.ts'
+export { type Config, configSchema } from './schema.ts'
+export { listOptions, redact } from './walk.ts'

@@ -1,0 +1,12 @@
+export { isId, newId } from './ids.ts'
+export { isUnitPrice, MAX_UNIT_PRICE } from './money.ts'
+export {
+  type Order,
+  type OrderItem,
+  type OrderRequest,
+  orderEtag,
+  orderRequestSchema,
+  priceOrder,
+  type View,
+  viewOrderJson,
+} from './order.ts'

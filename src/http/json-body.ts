@@ -1,0 +1,103 @@
+import { isUtf8 } from 'node:buffer'
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import express from 'express'
+import type { ZodType } from 'zod'
+import { type FieldError, Problem } from '../errors/index.ts'
+import { exchangeOf } from './exchange.ts'
+
+/**
+ * Reads a JSON body as strictly as RFC 8259 and RFC 7493 (I-JSON) allow: one type, one encoding, no content
+ * coding, no member named twice. Reading stops mattering once the exchange has been answered.
+ */
+export function readBody(bodyLimitBytes: number): RequestHandler {
+  const raw = express.raw({ limit: bodyLimitBytes, inflate: false, type: () => true })
+  return (req: Request, res: Response, next: NextFunction) => {
+    exchangeOf(req).lease.enter('body')
+    const hasBody =
+      req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
+    if (!hasBody) throw new Problem('malformed-json')
+    const type = req.headers['content-type'] ?? ''
+    const charset = CHARSET.exec(type)?.[1] ?? 'utf-8'
+    if (!JSON_TYPE.test(type) || !/^utf-?8$/i.test(charset)) throw new Problem('unsupported-media-type')
+    raw(req, res, next)
+  }
+}
+
+/** The body as `schema` has it. Throws `malformed-json` or `validation-failed`. */
+export function parseBody<Output>(body: unknown, schema: ZodType<Output>): Output {
+  if (!Buffer.isBuffer(body) || !isUtf8(body)) throw new Problem('malformed-json')
+  const text = body.toString('utf8')
+  const value = parseJson(text)
+  const result = schema.safeParse(value)
+  if (!result.success) throw new Problem('validation-failed', { errors: fieldErrors(result.error.issues) })
+  // Validated, so no deeper than the schema is and safe to walk.
+  if (countMembers(value) !== countColons(text)) throw new Problem('malformed-json')
+  return result.data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Problem('malformed-json')
+  }
+}
+
+// JSON.parse keeps the last of two members with one name and says nothing. In well-formed JSON each member is
+// one colon outside a string, so a text with more colons than the value has members named one twice.
+function countColons(text: string): number {
+  let colons = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (quoted && char === BACKSLASH) at++
+    else if (char === QUOTE) quoted = !quoted
+    else if (!quoted && char === COLON) colons++
+  }
+  return colons
+}
+
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const children: unknown[] = Object.values(value)
+  const own = Array.isArray(value) ? 0 : children.length
+  return children.reduce((sum: number, child) => sum + countMembers(child), own)
+}
+
+interface Issue {
+  readonly code?: string
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  readonly keys?: readonly string[]
+}
+
+function fieldErrors(issues: readonly Issue[]): FieldError[] {
+  const errors: FieldError[] = []
+  for (const issue of issues) {
+    const names = issue.code === 'unrecognized_keys' && issue.keys ? issue.keys : [undefined]
+    for (const name of names) {
+      if (errors.length === MAX_FIELD_ERRORS) return errors
+      const path = name === undefined ? issue.path : [...issue.path, name]
+      errors.push({
+        pointer: jsonPointer(path),
+        message: name === undefined ? issue.message : 'unknown field',
+      })
+    }
+  }
+  return errors
+}
+
+/** RFC 6901. */
+function jsonPointer(path: readonly PropertyKey[]): string {
+  const pointer = path.map(part => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+  return pointer.slice(0, MAX_POINTER_LENGTH)
+}
+
+const JSON_TYPE = /^application\/json\s*(;|$)/i
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+// Enough to mend a body in one go; a hostile one must not make the answer long.
+const MAX_FIELD_ERRORS = 20
+const MAX_POINTER_LENGTH = 256

@@ -1,0 +1,148 @@
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
+import { orderRequestSchema } from '../domain/index.ts'
+import { CODES, type Code, Problem } from '../errors/index.ts'
+import { getOrder, type OrderContext, type OrderServices, placeOrder } from '../orders/index.ts'
+import type { ApiKeys } from './auth.ts'
+import { type Exchange, exchangeOf } from './exchange.ts'
+import { idempotencyKey } from './idempotency-key.ts'
+import { parseBody, readBody } from './json-body.ts'
+import type { HttpOptions, Scope } from './options.ts'
+import { problemPage } from './problem-pages.ts'
+
+/** The routes behind the gate. Each handler is thin: authorise, parse, one verb, one answer. */
+export function createRoutes(deps: {
+  services: OrderServices
+  apiKeys: ApiKeys
+  options: HttpOptions
+}): Express {
+  const { services, apiKeys } = deps
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.set('query parser', false)
+  app.enable('case sensitive routing')
+  app.enable('strict routing')
+
+  const authorise =
+    (scope: Scope): RequestHandler =>
+    (req, _res, next) => {
+      exchangeOf(req).principal = apiKeys.authorise(req.headers.authorization, scope)
+      next()
+    }
+
+  app
+    .route('/v1/orders')
+    .post(authorise('orders:write'), requireKey, readBody(deps.options.bodyLimitBytes), async (req, _res) => {
+      const exchange = exchangeOf(req)
+      if (exchange.answered) return
+      const request = parseBody(req.body, orderRequestSchema)
+      const placed = await placeOrder(contextOf(services, exchange), { key: idempotencyKey(req), request })
+      const headers = [...ORDER_HEADERS, 'Location', placed.location, 'ETag', placed.etag]
+      if (placed.replayed) headers.push('Idempotent-Replayed', 'true')
+      exchange.answer(placed.status, headers, placed.json)
+    })
+    .all(allow('POST'))
+
+  app
+    .route('/v1/orders/:id')
+    .get(authorise('orders:read'), async (req, _res) => {
+      const exchange = exchangeOf(req)
+      const { json, etag } = await getOrder(contextOf(services, exchange), { id: req.params.id ?? '' })
+      const unchanged = matches(req.headers['if-none-match'], etag)
+      exchange.answer(unchanged ? 304 : 200, [...ORDER_HEADERS, 'ETag', etag], json)
+    })
+    .all(allow('GET, HEAD'))
+
+  app
+    .route('/problems/:code')
+    .get((req, _res) => {
+      const code = req.params.code ?? ''
+      if (!Object.hasOwn(CODES, code)) throw new Problem('not-found')
+      exchangeOf(req).answer(200, ['Content-Type', 'application/json'], problemPage(code as Code))
+    })
+    .all(allow('GET, HEAD'))
+
+  app.use(() => {
+    throw new Problem('not-found')
+  })
+  app.use(refuse)
+  return app
+}
+
+/** The template of a path, as metrics name it. */
+export function routeOf(url: string | undefined): string {
+  const path = url?.split('?', 1)[0] ?? ''
+  if (path === '/v1/orders') return path
+  if (ORDER_PATH.test(path)) return '/v1/orders/{id}'
+  if (PROBLEM_PATH.test(path)) return '/problems/{code}'
+  return 'unmatched'
+}
+
+const ORDER_PATH = /^\/v1\/orders\/[^/]+$/
+const PROBLEM_PATH = /^\/problems\/[^/]+$/
+// An answer holds a customer's data: a shared cache must not keep it, a private one must ask before using it.
+const ORDER_HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'private, no-cache']
+
+function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
+  const { principal, lease, trace } = exchange
+  if (principal === undefined) throw new TypeError('an order route was reached without a principal')
+  return {
+    services,
+    lease,
+    tenant: principal.tenant,
+    view: principal.view,
+    traceId: trace.traceId,
+    traceparent: trace.traceparent,
+  }
+}
+
+/** Refuses a bad key before its body is read. */
+const requireKey: RequestHandler = (req, _res, next) => {
+  idempotencyKey(req)
+  next()
+}
+
+function allow(methods: string): RequestHandler {
+  return () => {
+    throw new Problem('method-not-allowed', {}, { Allow: methods })
+  }
+}
+
+/** `If-None-Match` uses weak comparison (RFC 9110, section 13.1.2). */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some(candidate => {
+    const tag = candidate.trim()
+    return tag === '*' || tag === etag || tag === `W/${etag}`
+  })
+}
+
+const refuse: ErrorRequestHandler = (error: unknown, req: Request, _res: Response, _next) => {
+  exchangeOf(req).refuse(asProblem(error) ?? error)
+}
+
+/** What Express and its body reader throw, in the words of our table. */
+function asProblem(error: unknown): Problem | undefined {
+  const { type, status } = (error ?? {}) as { type?: unknown; status?: unknown }
+  switch (type) {
+    case 'entity.too.large':
+      return new Problem('payload-too-large')
+    case 'encoding.unsupported':
+      return new Problem('unsupported-media-type')
+    case 'request.aborted':
+    case 'request.size.invalid':
+      return new Problem('malformed-request')
+  }
+  if (error instanceof URIError || (status === 400 && !(error instanceof Problem))) {
+    return new Problem('validation-failed', {
+      errors: [{ pointer: '/path', message: 'not a valid address' }],
+    })
+  }
+  return undefined
+}

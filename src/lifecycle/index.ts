@@ -1,0 +1,3 @@
+export { type LifecycleChannels, lifecycleChannels } from './channels.ts'
+export { type Drainable, drain } from './drain.ts'
+export { Lifecycle, type Phase, type Probe } from './lifecycle.ts'

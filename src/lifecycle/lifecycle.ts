@@ -1,0 +1,77 @@
+import type { Channel, Clock } from '../runtime/index.ts'
+
+/**
+ * Lifecycle (B6): when is a request ours, and when is it not?
+ *
+ *   building ──▶ warming ──▶ ready ──▶ draining ──▶ stopped
+ *        └──────────┴──────────────────▲  a signal may come at any time
+ *
+ * Any other step is a fault of ours and throws.
+ */
+export type Phase = 'building' | 'warming' | 'ready' | 'draining' | 'stopped'
+
+const NEXT: Readonly<Record<Phase, readonly Phase[]>> = {
+  building: ['warming', 'draining'],
+  warming: ['ready', 'draining'],
+  ready: ['draining'],
+  draining: ['stopped'],
+  stopped: [],
+}
+
+/** Something whose trouble makes this instance a bad choice. */
+export interface Probe {
+  readonly name: string
+  /** What is wrong, in words fit for a caller; undefined when nothing is. */
+  degraded(): string | undefined
+}
+
+/** A phase has ended. */
+export interface PhaseEnded {
+  readonly phase: Phase
+  readonly next: Phase
+  readonly durationMs: number
+}
+
+export class Lifecycle {
+  #phase: Phase = 'building'
+  #sinceMs: number
+  readonly #probes: readonly Probe[]
+  readonly #clock: Clock
+  readonly #channel: Channel<PhaseEnded>
+
+  constructor(probes: readonly Probe[], clock: Clock, channel: Channel<PhaseEnded>) {
+    this.#probes = probes
+    this.#clock = clock
+    this.#channel = channel
+    this.#sinceMs = clock.nowMs()
+  }
+
+  get phase(): Phase {
+    return this.#phase
+  }
+
+  become(next: Phase): void {
+    if (!NEXT[this.#phase].includes(next)) throw new TypeError(`no way from ${this.#phase} to ${next}`)
+    const nowMs = this.#clock.nowMs()
+    const ended = { phase: this.#phase, next, durationMs: nowMs - this.#sinceMs }
+    this.#phase = next
+    this.#sinceMs = nowMs
+    this.#channel.publish(ended)
+  }
+
+  /** The phase as a balancer should read it, and what each probe says. */
+  readiness(): { status: 'ready' | 'warming' | 'draining' | 'degraded'; checks: Record<string, string> } {
+    const checks = Object.fromEntries(this.#probes.map(probe => [probe.name, probe.degraded() ?? 'ok']))
+    const degraded = Object.values(checks).some(check => check !== 'ok')
+    switch (this.#phase) {
+      case 'building':
+      case 'warming':
+        return { status: 'warming', checks }
+      case 'ready':
+        return { status: degraded ? 'degraded' : 'ready', checks }
+      case 'draining':
+      case 'stopped':
+        return { status: 'draining', checks }
+    }
+  }
+}

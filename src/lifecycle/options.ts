@@ -1,0 +1,28 @@
+import { group, wholeNumber } from '../runtime/index.ts'
+
+export const lifecycleOptions = group({
+  unreadyDelayMs: wholeNumber({
+    is: 'How long requests are still served after readiness has turned 503, before the listener closes.',
+    unit: 'ms',
+    default: 1_000,
+    min: 0,
+    max: 60_000,
+    trade: 'Must outlast the time in which the balancer notices; longer makes every restart longer.',
+  }),
+  drainSeconds: wholeNumber({
+    is: 'How long requests in progress may take to finish once the listener has closed.',
+    unit: 's',
+    default: 20,
+    min: 1,
+    max: 600,
+    trade: 'Longer drops fewer requests; the supervisor must wait longer still before it kills.',
+  }),
+  shutdownTimeoutSeconds: wholeNumber({
+    is: 'How long the whole shutdown may take before the process gives up and exits with 1.',
+    unit: 's',
+    default: 25,
+    min: 1,
+    max: 900,
+    trade: 'Keep it below the grace of the supervisor (Kubernetes: 30 s).',
+  }),
+})

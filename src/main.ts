@@ -1,0 +1,115 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { type App, startApp } from './app.ts'
+import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
+import { systemClock } from './runtime/index.ts'
+import { createLogger } from './telemetry/index.ts'
+
+/**
+ * The process: the only reader of the environment and the command line, the only one to exit.
+ *
+ *   node src/main.ts                runs the API in the foreground
+ *   node src/main.ts config:check   validates and prints the configuration
+ *   node src/main.ts generate       writes the pages that are made from the options
+ *
+ * Exit status: 0 done or drained, 1 a fault, 75 requests had to be dropped, 78 the configuration is refused.
+ */
+const EXIT = { ok: 0, fault: 1, dropped: 75, config: 78 } as const
+
+const CONFIG_FOLDER = fileURLToPath(new URL('../config', import.meta.url))
+
+const [command, ...surplus] = process.argv.slice(2)
+if (surplus.length > 0) usage()
+switch (command) {
+  case undefined:
+    await serve(configOrExit())
+    break
+  case 'config:check':
+    process.stdout.write(`${JSON.stringify(redact(configOrExit()), undefined, 2)}\n`)
+    break
+  case 'generate':
+    for (const [name, text] of generatedPages()) writeFileSync(join(CONFIG_FOLDER, name), text)
+    break
+  default:
+    usage()
+}
+
+function usage(): never {
+  process.stderr.write('usage: node src/main.ts [config:check | generate]\n')
+  process.exit(EXIT.fault)
+}
+
+function configOrExit(): Config {
+  try {
+    return loadConfig(CONFIG_FOLDER, process.env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const violation of error.violations) process.stderr.write(`configuration: ${violation}\n`)
+    process.exit(EXIT.config)
+  }
+}
+
+async function serve(config: Config): Promise<void> {
+  const destination = pino.destination({ dest: 1, sync: false })
+  const logger = createLogger(config.log, destination)
+  logger.info({ config: redact(config) }, 'configuration')
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.once(event, (error: unknown) => {
+      logger.fatal({ err: error }, event)
+      exit(EXIT.fault)
+    })
+  }
+
+  let app: App
+  try {
+    app = await startApp(config, { clock: systemClock, logger })
+  } catch (error) {
+    logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
+    return exit(EXIT.fault)
+  }
+  if (config.auth.keys.some(key => key.id === 'demo')) process.stderr.write(tryIt(config.http.host, app.port))
+
+  const { shutdownTimeoutSeconds } = config.lifecycle
+  let stopping = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping) return exit(EXIT.fault)
+      stopping = true
+      logger.info({ signal }, 'stopping')
+      setTimeout(() => exit(EXIT.fault), shutdownTimeoutSeconds * 1000).unref()
+      app.stop().then(
+        dropped => exit(dropped === 0 ? EXIT.ok : EXIT.dropped),
+        (error: unknown) => {
+          logger.fatal({ err: error }, 'cannot stop')
+          exit(EXIT.fault)
+        },
+      )
+    })
+  }
+
+  /** Ends the process with its last log lines written. */
+  function exit(status: number): void {
+    flush(destination, logger)
+    process.exit(status)
+  }
+}
+
+function flush(destination: DestinationStream & { flushSync(): void }, logger: Logger): void {
+  try {
+    destination.flushSync()
+  } catch (error) {
+    // Nobody reads stdout any more; the exit must not fail for it.
+    logger.silent(error)
+  }
+}
+
+function tryIt(host: string, port: number): string {
+  return `
+Place an order:
+
+  curl -i http://${host}:${port}/v1/orders -H 'Authorization: Bearer demo' -H 'Idempotency-Key: first-order' -H 'Content-Type: application/json' -d '{"customerId":"cust-1","currency":"USD","items":[{"sku":"SKU-1","quantity":2}]}'
+
+`
+}

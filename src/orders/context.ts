@@ -1,0 +1,31 @@
+import type { View } from '../domain/index.ts'
+import type { Ledger } from '../idempotency/index.ts'
+import type { Lease } from '../lease/index.ts'
+import type { PricingContext } from '../pricing/index.ts'
+import type { Clock } from '../runtime/index.ts'
+import type { Store } from '../store/index.ts'
+
+/** What the verbs work with, for as long as the process lives. */
+export interface OrderServices {
+  readonly store: Store
+  readonly ledger: Ledger
+  readonly pricing: PricingContext
+  readonly clock: Clock
+  readonly commitReserveMs: number
+}
+
+/** On whose behalf, and within which lease, a verb runs. */
+export interface OrderContext {
+  readonly services: OrderServices
+  readonly lease: Lease
+  readonly tenant: string
+  readonly view: View
+  readonly traceId: string
+  readonly traceparent: string
+}
+
+/** An order as it leaves a verb, already in the caller's view. */
+export interface OrderReply {
+  readonly json: string
+  readonly etag: string
+}

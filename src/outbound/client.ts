@@ -1,0 +1,83 @@
+import type { Clock } from '../runtime/index.ts'
+import { attempt } from './attempt.ts'
+import { Breaker, type BreakerState } from './breaker.ts'
+import { bulkhead } from './bulkhead.ts'
+import { cut, type Fetch, type Layer, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
+import type { OutboundChannels } from './channels.ts'
+import type { OutboundOptions } from './options.ts'
+import { retry } from './retry.ts'
+import { Transport } from './transport.ts'
+
+export type CallResult = 'ok' | OutboundFailure['kind'] | 'cancelled'
+
+/** What a request brings along when it asks for prices. */
+export interface PriceRequest {
+  readonly currency: string
+  readonly skus: readonly string[]
+  /** The moment, on the monotonic clock, by which the request needs them. */
+  readonly neededByMs: number
+  readonly signal: AbortSignal
+  readonly traceId: string
+}
+
+/**
+ * Pricing client (B3): prices from the pricing service within a budget that strictly decreases on the way in:
+ * what the lease has left > leaseMs > totalMs > attemptMs. The chain, outermost first, is the list below.
+ */
+export class PricingClient {
+  readonly #options: OutboundOptions
+  readonly #channels: OutboundChannels
+  readonly #clock: Clock
+  readonly #breaker: Breaker
+  readonly #transport: Transport
+  readonly #fetch: Fetch
+
+  constructor(baseUrl: string, options: OutboundOptions, deps: { channels: OutboundChannels; clock: Clock }) {
+    const { channels, clock } = deps
+    this.#options = options
+    this.#channels = channels
+    this.#clock = clock
+    this.#breaker = new Breaker(options.breaker, channels.breaker, clock)
+    this.#transport = new Transport(baseUrl, options)
+    this.#fetch = chain(
+      [
+        this.#breaker.layer,
+        bulkhead(options.maxConcurrent),
+        within(options.totalMs, clock),
+        retry(options, channels, clock),
+      ],
+      attempt(this.#transport, options, channels, clock),
+    )
+  }
+
+  get breakerState(): BreakerState {
+    return this.#breaker.state
+  }
+
+  /** Throws `OutboundFailure`, or the signal's reason when the request has ended. */
+  async fetch(request: PriceRequest): Promise<PriceList> {
+    const { neededByMs, ...rest } = request
+    const call: PriceCall = { ...rest, endsAtMs: neededByMs, endedBy: 'lease' }
+    try {
+      const list = await this.#fetch(cut(call, this.#clock.nowMs(), this.#options.leaseMs))
+      this.#channels.call.publish({ result: 'ok' })
+      return list
+    } catch (error) {
+      this.#channels.call.publish({ result: error instanceof OutboundFailure ? error.kind : 'cancelled' })
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close()
+  }
+}
+
+function chain(layers: readonly Layer[], innermost: Fetch): Fetch {
+  return layers.reduceRight((next, layer) => layer(next), innermost)
+}
+
+/** All attempts of a call together, back-off included. */
+function within(totalMs: number, clock: Clock): Layer {
+  return next => call => next(cut(call, clock.nowMs(), totalMs))
+}

@@ -1,0 +1,47 @@
+import { fullJitterGenerator, type IExponentialBackoffOptions } from 'cockatiel'
+import { type Clock, sleep } from '../runtime/index.ts'
+import { type Layer, OutboundFailure } from './call.ts'
+import type { OutboundChannels } from './channels.ts'
+import type { OutboundOptions } from './options.ts'
+
+/**
+ * Retry: pricing is a pure read, so a failed or expired attempt may be followed by another one, after a jittered
+ * back-off. The delays are cockatiel's generator; the sleep is ours, since cockatiel's cannot be aborted and
+ * would outlive the request.
+ */
+export function retry(options: OutboundOptions, channels: OutboundChannels, clock: Clock): Layer {
+  const backoff = {
+    initialDelay: options.retryDelayMs,
+    maxDelay: options.retryMaxDelayMs,
+  } as IExponentialBackoffOptions<number>
+  return next => async call => {
+    for (let retries = 0; ; retries++) {
+      try {
+        return await next(call)
+      } catch (error) {
+        if (retries >= options.retryMaxAttempts || !isWorthRetrying(error)) throw error
+        const [delayMs] = fullJitterGenerator(retries, backoff)
+        if (clock.nowMs() + delayMs >= call.endsAtMs) throw error
+        await sleep(clock, delayMs, call.signal)
+        channels.retry.publish({})
+      }
+    }
+  }
+}
+
+function isWorthRetrying(error: unknown): boolean {
+  return error instanceof OutboundFailure && (error.kind === 'failed' || error.kind === 'timeout')
+}
+
+/** The longest that all back-offs of one call can take together, in ms. */
+export function longestBackoffMs(options: {
+  retryMaxAttempts: number
+  retryDelayMs: number
+  retryMaxDelayMs: number
+}): number {
+  let totalMs = 0
+  for (let retries = 0; retries < options.retryMaxAttempts; retries++) {
+    totalMs += Math.min(options.retryMaxDelayMs, options.retryDelayMs * 2 ** retries)
+  }
+  return totalMs
+}

@@ -1,0 +1,6 @@
+export { BoundedQueue } from './bounded-queue.ts'
+export { Channel } from './channel.ts'
+export { type Clock, systemClock, type Timer } from './clock.ts'
+export { fraction, group, type OptionMeta, oneOf, text, wholeNumber } from './option.ts'
+export { sleep } from './sleep.ts'
+export { randomHex, type TraceContext, traceFrom } from './trace-context.ts'

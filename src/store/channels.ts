@@ -1,0 +1,14 @@
+import { Channel } from '../runtime/index.ts'
+
+export interface StoreChannels {
+  /** A transaction ended: how many writes it took and how long, from sending to verdict. */
+  readonly committed: Channel<{ durationMs: number; batchSize: number }>
+  /** A verdict came after its caller had stopped waiting. */
+  readonly late: Channel<{ kind: string }>
+  /** The store stopped or began again to work normally. */
+  readonly health: Channel<{ degraded: string | undefined }>
+}
+
+export function storeChannels(): StoreChannels {
+  return { committed: new Channel(), late: new Channel(), health: new Channel() }
+}

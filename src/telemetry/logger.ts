@@ -1,0 +1,52 @@
+import { type DestinationStream, type Logger, pino } from 'pino'
+import type { Channels } from './channels.ts'
+import type { LogOptions } from './index.ts'
+
+/** JSON lines: one object a line, times in RFC 3339, levels as words. */
+export function createLogger(options: LogOptions, destination: DestinationStream): Logger {
+  return pino(
+    {
+      level: options.level,
+      base: { service: 'punctual' },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+    },
+    destination,
+  )
+}
+
+/** Writes what the mechanisms report. Only fields named here are logged: no header, body or key ever is. */
+export function logChannels(logger: Logger, options: LogOptions, channels: Channels): void {
+  const { http, store, outbound, lifecycle } = channels
+  if (options.requests !== 'none') {
+    http.ended.subscribe(({ method, route, status, outcome, durationMs, traceId, code, stage, tenant }) => {
+      if (options.requests === 'errors' && status < 500) return
+      const fields = {
+        method,
+        route,
+        status,
+        outcome,
+        durationMs: round(durationMs),
+        traceId,
+        code,
+        stage,
+        tenant,
+      }
+      logger[status === 500 ? 'error' : 'info'](fields, 'request')
+    })
+  }
+  http.fault.subscribe(({ error, traceId }) => logger.error({ err: error, traceId }, 'fault'))
+  store.health.subscribe(({ degraded }) => {
+    if (degraded === undefined) logger.info('store recovered')
+    else logger.error({ reason: degraded }, 'store degraded')
+  })
+  outbound.breaker.subscribe(({ state }) => logger.warn({ state }, 'pricing breaker'))
+  lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
+    logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),
+  )
+  lifecycle.drained.subscribe(({ dropped }) => logger.info({ dropped }, 'drained'))
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100
+}

@@ -1,0 +1,13 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Processes, not threads: native modules, signals and process warnings then belong to one file alone.
+    pool: 'forks',
+    // Heap checks collect before they measure.
+    execArgv: ['--expose-gc'],
+  },
+})
