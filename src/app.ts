@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { admissionChannels, Gate } from './admission/index.ts'
 import { L1 } from './cache/index.ts'
-import { type Config, redact } from './config/index.ts'
+import type { Config } from './config/index.ts'
 import { Problem } from './errors/index.ts'
 import {
   ApiKeys,
@@ -34,11 +34,18 @@ export interface App {
   stop(): Promise<number>
 }
 
+export interface AppDeps {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** The configuration with its secrets hidden, for the admin listener. */
+  readonly shownConfig: object
+}
+
 /**
  * The composition root: the only place that knows every part. Builds from the bottom up, listens, and turns ready;
  * `stop` takes it down the other way round.
  */
-export async function startApp(config: Config, deps: { clock: Clock; logger: Logger }): Promise<App> {
+export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, logger } = deps
   const channels: Channels = {
     admission: admissionChannels(),
@@ -121,7 +128,7 @@ export async function startApp(config: Config, deps: { clock: Clock; logger: Log
     const admin = createAdminServer({
       adminToken: config.http.adminToken,
       metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
-      config: redact(config) as object,
+      config: deps.shownConfig,
       onFault: (error, traceId) => channels.http.fault.publish({ error, traceId }),
     })
 

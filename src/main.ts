@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import { type App, startApp } from './app.ts'
 import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
 import { systemClock } from './runtime/index.ts'
@@ -17,6 +17,11 @@ import { createLogger } from './telemetry/index.ts'
  * Exit status: 0 done or drained, 1 a fault, 75 requests had to be dropped, 78 the configuration is refused.
  */
 const EXIT = { ok: 0, fault: 1, dropped: 75, config: 78 } as const
+
+// A reader that has stalled holds the exit up this long and no longer.
+const LOG_FLUSH_MS = 500
+// What may wait for such a reader before lines are dropped.
+const LOG_BUFFER_BYTES = 4_194_304
 
 const CONFIG_FOLDER = fileURLToPath(new URL('../config', import.meta.url))
 
@@ -52,9 +57,10 @@ function configOrExit(): Config {
 }
 
 async function serve(config: Config): Promise<void> {
-  const destination = pino.destination({ dest: 1, sync: false })
+  const destination = pino.destination({ dest: 1, sync: false, maxLength: LOG_BUFFER_BYTES })
   const logger = createLogger(config.log, destination)
-  logger.info({ config: redact(config) }, 'configuration')
+  const shownConfig = redact(config) as object
+  logger.info({ config: shownConfig }, 'configuration')
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.once(event, (error: unknown) => {
       logger.fatal({ err: error }, event)
@@ -64,7 +70,7 @@ async function serve(config: Config): Promise<void> {
 
   let app: App
   try {
-    app = await startApp(config, { clock: systemClock, logger })
+    app = await startApp(config, { clock: systemClock, logger, shownConfig })
   } catch (error) {
     logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
     return exit(EXIT.fault)
@@ -89,19 +95,16 @@ async function serve(config: Config): Promise<void> {
     })
   }
 
-  /** Ends the process with its last log lines written. */
+  /** Ends the process with its last log lines written, if anybody still reads them. */
   function exit(status: number): void {
-    flush(destination, logger)
-    process.exit(status)
-  }
-}
-
-function flush(destination: DestinationStream & { flushSync(): void }, logger: Logger): void {
-  try {
-    destination.flushSync()
-  } catch (error) {
-    // Nobody reads stdout any more; the exit must not fail for it.
-    logger.silent(error)
+    const end = () => {
+      // Destroyed, so that pino's own flush at exit is skipped: on a broken pipe it never returns.
+      destination.destroy()
+      process.exit(status)
+    }
+    setTimeout(end, LOG_FLUSH_MS)
+    destination.once('close', end).once('error', end)
+    destination.end()
   }
 }
 

@@ -23,10 +23,7 @@ export const concurrency: Scenario = {
 }
 
 async function storm({ trial, api, pricing, server, admin }: Bench): Promise<void> {
-  // The promise is about a running instance: the first requests of a process run code that is not compiled yet.
-  for (let round = 0; round < 10; round++) {
-    await Promise.all(Array.from({ length: 20 }, () => api.order(freshKey(), sampleOrder())))
-  }
+  await warmUp(api)
 
   await trial.check('150 requests released together: only 201 and 429, and both', async () => {
     pricing.behaviour = { kind: 'answer', delayMs: 20 }
@@ -55,6 +52,8 @@ async function storm({ trial, api, pricing, server, admin }: Bench): Promise<voi
 }
 
 async function oneKey({ trial, api, pricing, server }: Bench): Promise<void> {
+  await warmUp(api)
+
   await trial.check(
     '50 in parallel with one key: one order, fifty identical answers, one of them the first',
     async () => {
@@ -183,6 +182,13 @@ async function full({ trial, nobody, server, admin }: Bench): Promise<void> {
     keptAlive.send(orderBytes(freshKey(), body))
     created(answered(await keptAlive.read()))
   })
+}
+
+/** The promises are about a running instance: the first requests of a process run code that is not compiled yet. */
+async function warmUp(api: Bench['api']): Promise<void> {
+  for (let round = 0; round < 10; round++) {
+    await Promise.all(Array.from({ length: 20 }, () => api.order(freshKey(), sampleOrder())))
+  }
 }
 
 /** Connects `count` sockets, then writes a request on each in one go, and gives the answers. */

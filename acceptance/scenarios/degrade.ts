@@ -1,5 +1,6 @@
 import { type Bench, openBench } from '../support/bench.ts'
 import { between, created, demand, problem, same } from '../support/expect.ts'
+import { KEYS } from '../support/keys.ts'
 import { Metrics } from '../support/metrics.ts'
 import { type Behaviour, PricingStandIn } from '../support/pricing-stand-in.ts'
 import { freshKey, freshSku, sampleOrder } from '../support/samples.ts'
@@ -24,7 +25,6 @@ const FAULTS: Record<string, Behaviour> = {
 /** What pricing can say that is well-formed and still no answer to `sku`. */
 const LIES: Record<string, (sku: string) => unknown> = {
   'leaves the SKU out': () => ({ prices: [], unknown: [] }),
-  'says a price and that there is none': sku => ({ prices: [{ sku, unitPrice: 5 }], unknown: [sku] }),
   'says two prices': sku => ({ prices: [1, 2].map(unitPrice => ({ sku, unitPrice })), unknown: [] }),
   'says a negative price': sku => ({ prices: [{ sku, unitPrice: -1 }], unknown: [] }),
   'says a fraction': sku => ({ prices: [{ sku, unitPrice: 9.99 }], unknown: [] }),
@@ -42,36 +42,30 @@ export const degrade: Scenario = {
   name: 'degrade',
   limitMs: 60_000,
   async play(trial) {
-    const bench = await openBench(trial)
+    // A breaker that never opens, so that each fault reaches pricing instead of a door that the last one shut.
+    const bench = await openBench(trial, { outbound: { breaker: { minimumRps: 100_000 } } })
     for (const [what, behaviour] of Object.entries(FAULTS)) await failing(bench, what, () => behaviour)
     for (const [what, lie] of Object.entries(LIES)) {
       await failing(bench, what, sku => ({ kind: 'say', status: 200, body: JSON.stringify(lie(sku)) }))
     }
     await replays(bench)
+    await breaker(await openBench(trial))
     await unreachable(trial)
   },
 }
 
 async function failing({ trial, api, pricing }: Bench, what: string, behaviour: (sku: string) => Behaviour) {
   await trial.check(`pricing ${what}: 503, nothing stored, and later the key makes its order`, async () => {
-    const [key, sku] = [freshKey(), freshSku()]
+    const [key, sku, calls] = [freshKey(), freshSku(), pricing.calls.length]
     const request = sampleOrder({ items: [{ sku, quantity: 2 }] })
     pricing.behaviour = behaviour(sku)
     const answer = await api.order(key, request)
     problem(answer, 503, 'pricing-unavailable')
     between(answer.elapsedMs, 0, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')
     demand(!/boom|srv|welcome/i.test(answer.body), `nothing of what pricing said, saw ${answer.body}`)
+    demand(pricing.calls.length > calls, 'the order to have reached pricing')
     pricing.behaviour = { kind: 'answer' }
-    // A breaker that has opened lets orders through again only after a while.
-    const later = await until(
-      'an order',
-      async () => {
-        const answer = await api.order(key, request)
-        return answer.status !== 503 && answer
-      },
-      10_000,
-    )
-    created(later)
+    created(await api.order(key, request))
   })
 }
 
@@ -103,13 +97,41 @@ async function replays({ trial, api, pricing, admin }: Bench): Promise<void> {
   })
 }
 
+async function breaker({ trial, api, pricing, admin }: Bench): Promise<void> {
+  const state = async () => (await Metrics.read(admin)).sum('punctual_outbound_breaker_state')
+
+  await trial.check('pricing that keeps failing is left alone: 503 at once, without a call', async () => {
+    same(await state(), 0, 'the state of the breaker before')
+    pricing.behaviour = { kind: 'reset' }
+    const answer = await until('an order refused without a call', async () => {
+      const calls = pricing.calls.length
+      const answer = await api.order(freshKey(), sampleOrder())
+      problem(answer, 503, 'pricing-unavailable')
+      return pricing.calls.length === calls && answer
+    })
+    between(answer.elapsedMs, 0, 30, 'the time to the answer, in ms,')
+    demand((await state()) > 0, 'another state of the breaker')
+    return `refused after ${pricing.calls.length} failed calls`
+  })
+
+  await trial.check(
+    'pricing that is well again is found out: orders are made, the breaker closes',
+    async () => {
+      pricing.behaviour = { kind: 'answer' }
+      const order = () => api.order(freshKey(), sampleOrder())
+      await until('an order', async () => (await order()).status === 201, 5_000)
+      await until('a closed breaker', async () => (await order()).status === 201 && (await state()) === 0)
+    },
+  )
+}
+
 async function unreachable(trial: Trial): Promise<void> {
   await trial.check('nobody listens where pricing should be: 503 in time', async () => {
     const gone = await PricingStandIn.listen()
     const { url } = gone
     await gone.close()
     const server = await trial.server({ pricingUrl: url })
-    const api = trial.client(server.port, 'acceptance-full')
+    const api = trial.client(server.port, KEYS.full)
     const answer = await api.order(freshKey(), sampleOrder())
     problem(answer, 503, 'pricing-unavailable')
     between(answer.elapsedMs, 0, ANSWER_LIMIT_MS, 'the time to the answer, in ms,')

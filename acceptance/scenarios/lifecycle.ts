@@ -1,14 +1,13 @@
-import { once } from 'node:events'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
-import { type Answer, tally } from '../support/answer.ts'
-import { WIDE_BUDGETS } from '../support/bench.ts'
-import { between, created, demand, same, status } from '../support/expect.ts'
-import { KEY_ENTRIES, KEYS } from '../support/keys.ts'
-import { Metrics } from '../support/metrics.ts'
-import { freshKey, sampleOrder } from '../support/samples.ts'
-import { type Ending, runToEnd, type ServerOptions, temporaryFolder } from '../support/server.ts'
-import type { Scenario, Trial } from '../support/trial.ts'
-import { until } from '../support/until.ts'
+import type { Scenario } from '../support/trial.ts'
+import { drain } from './lifecycle/drain.ts'
+import { refusals } from './lifecycle/refusals.ts'
+
+/** How the process comes and goes: it refuses to start on a bad footing, and it leaves nobody unanswered. */
+export const lifecycle: Scenario = {
+  name: 'lifecycle',
+  limitMs: 120_000,
+  async play(trial) {
+    await refusals(trial)
+    await drain(trial)
+  },
+}

@@ -29,8 +29,8 @@ export class Trial {
   #ended = false
 
   /**
-   * One named check: passes when `body` returns. It may return a summary of what it saw; without one the last
-   * answer is shown.
+   * One named check: passes when `body` returns. It may return a summary of what it saw; without one its answers
+   * are shown.
    */
   async check(name: string, body: () => Promise<string | undefined> | Promise<void>): Promise<void> {
     if (this.#names.has(name)) throw new Error(`two checks are called "${name}"`)
@@ -48,8 +48,7 @@ export class Trial {
     this.#current = undefined
     if (fault === undefined) {
       this.passed++
-      const last = this.#seen.at(-1)
-      console.log(`  ok      ${name} · ${summary ?? (last ? describe(last, 100) : 'as expected')}`)
+      console.log(`  ok      ${name} · ${summary ?? shown(this.#seen)}`)
     } else {
       this.#fail(name, fault)
     }
@@ -86,6 +85,13 @@ export class Trial {
     return client
   }
 
+  /** A client for looking, not for judging: its answers are not shown. */
+  watcher(port: number): Client {
+    const client = new Client(port, undefined, () => {})
+    this.own(() => client.close())
+    return client
+  }
+
   /** A bare socket whose answers are shown with the check that asked for them. */
   async connect(port: number): Promise<Connection> {
     const connection = await Connection.open(port, answer => this.#seen.push(answer))
@@ -104,4 +110,13 @@ export class Trial {
     console.log(`          ${fault instanceof Error ? fault.message : String(fault)}`)
     for (const answer of this.#seen.slice(-3)) console.log(`          saw ${describe(answer, 600)}`)
   }
+}
+
+/** Each status in turn, and of the answer that refuses most the beginning of the body. */
+function shown(answers: readonly Answer[]): string {
+  if (answers.length === 0) return 'as expected'
+  const statuses = answers.slice(0, 6).map(answer => String(answer.status))
+  if (answers.length > statuses.length) statuses.push('…')
+  const most = answers.reduce((worst, answer) => (answer.status > worst.status ? answer : worst))
+  return `${statuses.join(' ')} · ${describe(most, 100)}`
 }

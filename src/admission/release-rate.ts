@@ -6,6 +6,7 @@ import type { Clock } from '../runtime/index.ts'
  */
 export class ReleaseRate {
   #bucket = 0
+  #firstReleaseMs = 0
   #released = { current: 0, previous: 0 }
   #refused = { current: 0, previous: 0 }
   readonly #clock: Clock
@@ -17,6 +18,7 @@ export class ReleaseRate {
 
   released(): void {
     this.#turn()
+    if (this.#released.current + this.#released.previous === 0) this.#firstReleaseMs = this.#clock.nowMs()
     this.#released.current++
   }
 
@@ -31,11 +33,12 @@ export class ReleaseRate {
    */
   clearsInMs(waiting: number, fallbackMs: number): number {
     this.#turn()
-    const released = this.#released.current + this.#released.previous
-    if (released === 0) return fallbackMs
-    const elapsedMs = BUCKET_MS + (this.#clock.nowMs() % BUCKET_MS)
+    // n releases mark n − 1 intervals, counted from the first one that is still remembered.
+    const intervals = this.#released.current + this.#released.previous - 1
+    const windowMs = this.#clock.nowMs() - Math.max(this.#firstReleaseMs, (this.#bucket - 1) * BUCKET_MS)
+    if (intervals < 1 || windowMs <= 0) return fallbackMs
     const refused = this.#refused.current + this.#refused.previous
-    return ((waiting + refused) * elapsedMs) / released
+    return ((waiting + refused) * windowMs) / intervals
   }
 
   #now(): number {

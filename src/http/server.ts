@@ -6,6 +6,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Gate } from '../admission/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
@@ -25,6 +26,8 @@ import { routeOf } from './routes.ts'
  */
 export function createApiServer(deps: ApiServerDeps): Server {
   const { options, gate, exchangeDeps } = deps
+  /** Since when a connection that was accepted after a stall may have waited. */
+  const accepted = new WeakMap<Socket, () => number | undefined>()
 
   function receive(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
     const trace = traceFrom(req.headers.traceparent as string | undefined)
@@ -41,7 +44,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
     }
     if (expectsContinue) res.writeContinue()
 
-    const chargedMs = deps.loopClock.hiddenWaitMs()
+    const chargedMs = deps.loopClock.hiddenWaitMs(accepted.get(req.socket)?.())
     if (chargedMs > 0) exchangeDeps.leaseChannels.hiddenWait.publish({ waitMs: chargedMs })
     const budgetMs = budgetOf(req, deps.requestBudgetMs)
     const exchange = new Exchange(exchangeDeps, {
@@ -92,6 +95,12 @@ export function createApiServer(deps: ApiServerDeps): Server {
     requestTimeout: options.requestTimeoutMs,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     requireHostHeader: false,
+  })
+  // A peer that stops reading holds its permit while the answer cannot be flushed: this long and no longer.
+  server.timeout = options.requestTimeoutMs
+  server.on('connection', socket => {
+    const since = deps.loopClock.accepted()
+    if (since) accepted.set(socket, since)
   })
   server.on('request', (req, res) => receive(req, res, false))
   server.on('checkContinue', (req, res) => receive(req, res, true))

@@ -34,8 +34,9 @@ export class Lease {
     this.budgetMs = budgetMs
     this.deadlineMs = clock.nowMs() + budgetMs - chargedMs
     if (chargedMs >= budgetMs) return
-    // Timers may fire up to 1 ms early, and round down: one more makes "expired" never a lie.
-    this.#timer = clock.setTimer(() => this.#end('expired'), Math.ceil(budgetMs - chargedMs) + 1)
+    // Timers may fire up to 1 ms early (2 ms where the kernel's coarse clock ticks in ms): two more make
+    // "expired" never a lie.
+    this.#timer = clock.setTimer(() => this.#end('expired'), Math.ceil(budgetMs - chargedMs) + 2)
   }
 
   get state(): LeaseState {
@@ -88,8 +89,11 @@ export class Lease {
     this.#state = cause
     this.#disarm()
     this.ended = new LeaseEnd(cause, this.#stage)
-    this.#onEnd(this.ended)
-    this.#controller?.abort(this.ended)
+    try {
+      this.#onEnd(this.ended)
+    } finally {
+      this.#controller?.abort(this.ended)
+    }
   }
 
   #disarm(): void {

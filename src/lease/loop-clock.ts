@@ -1,4 +1,5 @@
 import type { Channel, Clock, Timer } from '../runtime/index.ts'
+import { ListenQueue } from './listen-queue.ts'
 
 /**
  * Loop clock: how long may a request have waited before the loop saw it? While the loop is busy, bytes wait in
@@ -16,20 +17,30 @@ export class LoopClock {
   #clearMs: number
   #beatMs: number
   #timer: Timer | undefined
+  readonly #listenQueue: ListenQueue
   readonly #clock: Clock
   readonly #lag: Channel<{ lagMs: number }>
 
   constructor(clock: Clock, lag: Channel<{ lagMs: number }>) {
     this.#clock = clock
+    this.#listenQueue = new ListenQueue(clock)
     this.#lag = lag
     this.#clearMs = clock.nowMs()
     this.#beatMs = this.#clearMs
     this.#arm()
   }
 
-  /** An upper bound, in ms, on what a request seen now has already waited; 0 on a loop that keeps up. */
-  hiddenWaitMs(): number {
-    return Math.max(0, this.#clock.nowMs() - this.#clearMs - 2 * BEAT_MS)
+  /**
+   * An upper bound, in ms, on what a request seen now has already waited; 0 on a loop that keeps up. `sinceMs` is
+   * what `accepted` told of its connection.
+   */
+  hiddenWaitMs(sinceMs = this.#clearMs): number {
+    return Math.max(0, this.#clock.nowMs() - Math.min(sinceMs, this.#clearMs) - TOLERANCE_MS)
+  }
+
+  /** For each new connection: see `ListenQueue`. */
+  accepted(): (() => number | undefined) | undefined {
+    return this.#listenQueue.accepted()
   }
 
   stop(): void {
@@ -42,13 +53,15 @@ export class LoopClock {
   }
 
   #beat(): void {
+    this.#arm()
     const nowMs = this.#clock.nowMs()
-    this.#lag.publish({ lagMs: Math.max(0, nowMs - this.#beatMs - BEAT_MS) })
+    const lagMs = Math.max(0, nowMs - this.#beatMs - BEAT_MS)
     this.#beatMs = nowMs
+    if (lagMs > TOLERANCE_MS) this.#listenQueue.stalled(this.#clearMs)
     this.#clock.afterPoll(() => {
       this.#clearMs = nowMs
     })
-    this.#arm()
+    this.#lag.publish({ lagMs })
   }
 }
 
@@ -57,3 +70,4 @@ export class LoopClock {
  * of the default budget.
  */
 const BEAT_MS = 5
+const TOLERANCE_MS = 2 * BEAT_MS

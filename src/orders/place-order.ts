@@ -2,6 +2,7 @@ import { newId, type OrderRequest, orderEtag, priceOrder, viewOrderJson } from '
 import { Problem } from '../errors/index.ts'
 import { fingerprint } from '../idempotency/index.ts'
 import { pricesAtHand, quote } from '../pricing/index.ts'
+import { drawRandom } from '../runtime/index.ts'
 import type { KeyScope, OrderWrite, StoredReply } from '../store/index.ts'
 import type { OrderContext, OrderReply } from './context.ts'
 
@@ -57,7 +58,7 @@ async function commit(
 ): Promise<PlacedOrder> {
   const { store, ledger, clock } = ctx.services
   const atMs = clock.wallMs()
-  const id = newId()
+  const id = newId(atMs, drawRandom(16))
   const order = priceOrder(request, prices, { id, at: new Date(atMs).toISOString(), pricing: 'live' })
   const location = `/v1/orders/${id}`
   const json = JSON.stringify(order)
@@ -65,7 +66,7 @@ async function commit(
     ...scope,
     fingerprint: print,
     order: { id, customerId: order.customerId, status: order.status, version: order.version, json },
-    event: { id: newId(), type: 'order.created', traceparent: ctx.traceparent },
+    event: { id: newId(atMs, drawRandom(16)), type: 'order.created', traceparent: ctx.traceparent },
     reply: { status: 201, location },
     atMs,
   }

@@ -1,12 +1,9 @@
 import { Settlement } from '../lease/index.ts'
 import { type Clock, randomHex } from '../runtime/index.ts'
-import { cut, type Fetch, OutboundFailure, type PriceCall } from './call.ts'
+import { type AttemptResult, cut, type Fetch, OutboundFailure, type PriceCall } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
 import type { Transport } from './transport.ts'
-
-/** How an attempt was settled. */
-export type AttemptResult = 'won' | 'failed' | 'cancelled' | 'expired'
 
 /**
  * Attempt: one try with an id, a moment by which it is over, and exactly one result.

@@ -49,3 +49,9 @@ export class OutboundFailure extends Error {
 }
 
 export type OutboundFailureKind = 'failed' | 'refused' | 'timeout' | 'budget' | 'shed'
+
+/** How an attempt was settled. */
+export type AttemptResult = 'won' | 'failed' | 'cancelled' | 'expired'
+
+/** How a call left the chain; `cancelled` when the request ended first. */
+export type CallResult = 'ok' | OutboundFailureKind | 'cancelled'

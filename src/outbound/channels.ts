@@ -1,7 +1,6 @@
 import { Channel } from '../runtime/index.ts'
-import type { AttemptResult } from './attempt.ts'
 import type { BreakerState } from './breaker.ts'
-import type { CallResult } from './client.ts'
+import type { AttemptResult, CallResult } from './call.ts'
 
 export interface OutboundChannels {
   /** An attempt was settled. */

@@ -8,8 +8,6 @@ import type { OutboundOptions } from './options.ts'
 import { retry } from './retry.ts'
 import { Transport } from './transport.ts'
 
-export type CallResult = 'ok' | OutboundFailure['kind'] | 'cancelled'
-
 /** What a request brings along when it asks for prices. */
 export interface PriceRequest {
   readonly currency: string

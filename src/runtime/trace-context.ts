@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { randomHex } from './random.ts'
 
 /**
  * Trace context as W3C Trace Context level 1 writes it (`traceparent`, section 3.2). An invalid header starts
@@ -18,25 +18,11 @@ const VERSION_0_LENGTH = 55
 export function traceFrom(header: string | undefined): TraceContext {
   const parts = header === undefined ? null : TRACEPARENT.exec(header)
   if (parts && !(header?.startsWith('00') && header.length !== VERSION_0_LENGTH)) {
-    const [, traceId = '', flags = '00'] = parts
+    const [, traceId = '', callerFlags = '00'] = parts
+    // Only the sampled bit is defined; all others go out as zero (section 3.2.2.5.2).
+    const flags = Number.parseInt(callerFlags, 16) & 1 ? '01' : '00'
     return { traceId, traceparent: `00-${traceId}-${randomHex(8)}-${flags}` }
   }
   const traceId = randomHex(16)
   return { traceId, traceparent: `00-${traceId}-${randomHex(8)}-01` }
-}
-
-// One call into the random generator for 256 ids: a call each costs 1 µs, a slice of a filled pool 0.1 µs.
-const POOL_BYTES = 4096
-const pool = Buffer.allocUnsafe(POOL_BYTES)
-let used = POOL_BYTES
-
-/** `bytes` random bytes as lower-case hex. */
-export function randomHex(bytes: number): string {
-  if (used + bytes > POOL_BYTES) {
-    randomFillSync(pool)
-    used = 0
-  }
-  const start = used
-  used += bytes
-  return pool.toString('hex', start, used)
 }

@@ -7,8 +7,10 @@ export interface StoreChannels {
   readonly late: Channel<{ kind: string }>
   /** The store stopped or began again to work normally. */
   readonly health: Channel<{ degraded: string | undefined }>
+  /** Something failed inside. The reason is for the operator's log only: it may hold SQL or a path. */
+  readonly trouble: Channel<{ reason: string }>
 }
 
 export function storeChannels(): StoreChannels {
-  return { committed: new Channel(), late: new Channel(), health: new Channel() }
+  return { committed: new Channel(), late: new Channel(), health: new Channel(), trouble: new Channel() }
 }

@@ -1,3 +1,3 @@
 export { type StoreChannels, storeChannels } from './channels.ts'
 export type { CommitVerdict, KeyScope, Lookup, OrderWrite, Store, StoredOrder, StoredReply } from './port.ts'
-export { openSqliteStore } from './sqlite/store.ts'
+export { openSqliteStore, StoreOpenError } from './sqlite/store.ts'

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Channels } from './channels.ts'
-import type { LogOptions } from './index.ts'
+import type { LogOptions } from './options.ts'
 
 /** JSON lines: one object a line, times in RFC 3339, levels as words. */
 export function createLogger(options: LogOptions, destination: DestinationStream): Logger {
@@ -40,6 +40,7 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
     if (degraded === undefined) logger.info('store recovered')
     else logger.error({ reason: degraded }, 'store degraded')
   })
+  store.trouble.subscribe(({ reason }) => logger.error({ reason }, 'store trouble'))
   outbound.breaker.subscribe(({ state }) => logger.warn({ state }, 'pricing breaker'))
   lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
     logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),

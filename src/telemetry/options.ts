@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { group, oneOf } from '../runtime/index.ts'
 
 export const logOptions = group({
@@ -12,3 +13,5 @@ export const logOptions = group({
     trade: '`all` costs a measurable share of throughput; metrics count every request either way.',
   }),
 })
+
+export type LogOptions = z.output<typeof logOptions>

@@ -1,42 +1,62 @@
 import fc from 'fast-check'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isId, newId } from '../../src/domain/index.ts'
 
-afterEach(() => {
-  vi.useRealTimers()
-})
-
+const LAST_MS = 2 ** 48 - 1
+const moment = fc.integer({ min: 0, max: LAST_MS })
+const random = fc.uint8Array({ minLength: 16, maxLength: 16 })
 const momentOf = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
 
 describe('an id', () => {
   test('is a UUID of version 7 that carries the moment at which it was made', () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2031, 4, 5, 6, 7, 8, 9) })
-    const id = newId()
-    // RFC 9562, section 5.7: version 7 and variant 10.
-    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(momentOf(id)).toBe(Date.UTC(2031, 4, 5, 6, 7, 8, 9))
+    fc.assert(
+      fc.property(moment, random, (atMs, bytes) => {
+        const id = newId(atMs, bytes)
+        // RFC 9562, section 5.7: version 7 and variant 10.
+        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+        expect(momentOf(id)).toBe(atMs)
+        expect(isId(id)).toBe(true)
+      }),
+      {
+        examples: [
+          [0, new Uint8Array(16)],
+          [LAST_MS, new Uint8Array(16).fill(255)],
+        ],
+      },
+    )
   })
 
-  test('comes after every id made before it, as text, also within a millisecond', () => {
-    const ids = Array.from({ length: 10_000 }, newId)
-    expect(ids).toEqual([...ids].sort())
-    expect(new Set(ids).size).toBe(ids.length)
+  test('comes, as text, after every id of an earlier millisecond, whatever their random bytes', () => {
+    fc.assert(
+      fc.property(moment, moment, random, random, (oneMs, otherMs, bytes, otherBytes) => {
+        fc.pre(oneMs !== otherMs)
+        expect(newId(oneMs, bytes) < newId(otherMs, otherBytes)).toBe(oneMs < otherMs)
+      }),
+      { examples: [[255, 256, new Uint8Array(16).fill(255), new Uint8Array(16)]] },
+    )
   })
 
-  test('comes after every id made before it, though the wall clock jumps back', () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
-    const ids: string[] = []
-    for (const moment of [Date.UTC(2040, 0, 1), Date.UTC(2040, 0, 1) - 60_000, Date.UTC(2040, 0, 2)]) {
-      vi.setSystemTime(moment)
-      ids.push(newId(), newId())
-    }
-    expect(ids).toEqual([...ids].sort())
+  test('is unlike any other of its millisecond: 73 random bits tell them apart', () => {
+    const bits = Array.from({ length: 128 }, (_, bit) => {
+      const bytes = new Uint8Array(16)
+      bytes[bit >> 3] = 1 << (bit & 7)
+      return newId(0, bytes)
+    })
+    expect(new Set(bits).size).toBe(73 + 1)
+  })
+
+  test('keeps nothing of the buffer that its random bytes came in', () => {
+    const bytes = new Uint8Array(16).fill(7)
+    const id = newId(1, bytes)
+    bytes.fill(9)
+    expect(newId(1, new Uint8Array(16).fill(7))).toBe(id)
+    expect(bytes).toEqual(new Uint8Array(16).fill(9))
   })
 })
 
 describe('isId', () => {
   test('knows our own', () => {
-    for (let made = 0; made < 100; made++) expect(isId(newId())).toBe(true)
+    expect(isId(newId(Date.UTC(2026, 0, 1), new Uint8Array(16)))).toBe(true)
   })
 
   test.each([

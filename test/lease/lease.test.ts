@@ -59,7 +59,7 @@ class Modelled {
           this.state = 'expired'
           expect(this.ends[0]?.atMs).toBeGreaterThanOrEqual(this.deadlineMs)
         } else if (wasOpen && this.armed) {
-          expect(this.clock.nowMs()).toBeLessThan(this.deadlineMs + 2)
+          expect(this.clock.nowMs()).toBeLessThan(this.deadlineMs + 3)
         }
         break
       case 'block':

@@ -5,6 +5,7 @@ import { answered, between, created, demand, matches, problem, same } from '../.
 import { KEYS } from '../../support/keys.ts'
 import { Metrics } from '../../support/metrics.ts'
 import { freshKey, sampleOrder } from '../../support/samples.ts'
+import { until } from '../../support/until.ts'
 
 const BUDGET_MS = 200
 const ANSWER_LIMIT_MS = 250
@@ -47,7 +48,8 @@ export async function deadlines({ trial, api, pricing, server, admin }: Bench): 
     pricing.behaviour = { kind: 'hold' }
     const before = pricing.calls.length
     exhausted(await api.order(freshKey(), sampleOrder()), BUDGET_MS, 'pricing')
-    for (const call of pricing.calls.slice(before)) demand(call.abandoned, 'each call to pricing abandoned')
+    const calls = pricing.calls.slice(before)
+    await until('each call to pricing to be cancelled', () => calls.every(call => call.abandoned), 100)
     pricing.release()
   })
 

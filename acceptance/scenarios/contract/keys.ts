@@ -67,14 +67,14 @@ export async function keys({ trial, api, server }: Bench): Promise<void> {
     'of 255 characters': ['k'.repeat(255), `"${'k'.repeat(255)}"`],
     'with spaces inside': ['two words', '"two words"'],
     'with a comma inside': ['one, two', '"one, two"'],
-    __proto__: ['__proto__', '"__proto__"'],
-    constructor: ['constructor', 'constructor'],
-    hasOwnProperty: ['hasOwnProperty', '"hasOwnProperty"'],
+    'called __proto__': ['__proto__', '"__proto__"'],
+    'called constructor': ['constructor', 'constructor'],
+    'called hasOwnProperty': ['hasOwnProperty', '"hasOwnProperty"'],
     'that looks like SQL': ["'; DROP TABLE orders; --", "'; DROP TABLE orders; --"],
     'that looks like a path': ['../../etc/passwd', '../../etc/passwd'],
     'that looks percent-encoded': ['%00%2e%2e', '%00%2e%2e'],
     'with quotes escaped': ['"a\\"b\\\\c"', '"a\\"b\\\\c"'],
-    null: ['null', '"null"'],
+    'called null': ['null', '"null"'],
   }
   for (const [what, [key, sameKey]] of Object.entries(valid)) {
     await trial.check(`a valid key: ${what}`, async () => {

@@ -72,7 +72,7 @@ export async function reading({ trial, api, as }: Bench): Promise<void> {
     'an unknown id': '01920000-0000-7000-8000-000000000000',
     'a UUID of another version': '3b241101-e2bb-4255-8caf-4136c566a962',
     'no UUID': 'order-1',
-    __proto__: '__proto__',
+    'the name __proto__': '__proto__',
     'percent-encoded dots': '%2e%2e%2f%2e%2e%2fetc%2fpasswd',
     'an encoded NUL': '%00',
     SQL: "'%20OR%201=1%20--",

@@ -1,0 +1,158 @@
+import type { Clock, Timer } from '../../runtime/index.ts'
+import type { StoreChannels } from '../channels.ts'
+import type { CommitVerdict, OrderWrite } from '../port.ts'
+import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
+import { CLAIM, type Flat, packWrite, REPLY_LENGTH, unpackReply, VERDICT } from './protocol.ts'
+
+/**
+ * Commits: the event loop's side of the writer. Each write has one end, and its caller never waits longer than its
+ * signal and the grace:
+ *
+ *   queued ──batch sent──▶ sent ──verdict──▶ settled(verdict)
+ *   queued ──abort──▶ settled(withdrawn)
+ *   sent ──abort, not claimed──▶ settled(withdrawn)       the writer will pass it over
+ *   sent ──abort, claimed──▶ overdue ──verdict──▶ settled(verdict)
+ *   overdue ──grace over──▶ settled(unknown)              a verdict that follows is reported as late
+ *   sent, overdue ──writer gone──▶ settled(unknown when claimed, else unavailable)
+ *   queued ──writer gone──▶ settled(unavailable)
+ *
+ * Settled is final; listener and timer are gone by then.
+ */
+export class Commits {
+  readonly thread: BatchThread<PendingWrite>
+  readonly #deps: CommitsDeps
+  readonly #slots: Int32Array<SharedArrayBuffer>
+
+  constructor(deps: CommitsDeps) {
+    this.#deps = deps
+    const slots = new Int32Array(new SharedArrayBuffer(deps.maxBatch * Int32Array.BYTES_PER_ELEMENT))
+    this.#slots = slots
+    this.thread = new BatchThread({
+      ...deps,
+      start: listener => deps.start(slots, listener),
+      pack: batch => this.#pack(batch),
+      settle: (batch, values, durationMs) => this.#settle(batch, values, durationMs),
+      lost: batch => this.#lost(batch),
+      refuse: pending => pending.settle(UNAVAILABLE),
+    })
+  }
+
+  commit(write: OrderWrite, signal: AbortSignal): Promise<CommitVerdict> {
+    if (signal.aborted) return Promise.resolve(WITHDRAWN)
+    return new Promise(resolve => {
+      const pending = new PendingWrite(write, signal, resolve, this)
+      if (this.thread.offer(pending)) signal.addEventListener('abort', pending)
+      else resolve(UNAVAILABLE)
+    })
+  }
+
+  /** The caller stops waiting: takes the write back if the writer has not claimed it. */
+  abandon(pending: PendingWrite): void {
+    const { place } = pending
+    if (
+      place === undefined
+        ? this.thread.withdraw(pending)
+        : Atomics.compareExchange(this.#slots, place, CLAIM.queued, CLAIM.withdrawn) === CLAIM.queued
+    ) {
+      pending.settle(WITHDRAWN)
+    } else {
+      pending.waitUntilOver(this.#deps.clock, this.#deps.settleGraceMs)
+    }
+  }
+
+  #pack(batch: readonly PendingWrite[]): Flat {
+    const writes: Flat = []
+    for (const [place, pending] of batch.entries()) {
+      pending.place = place
+      Atomics.store(this.#slots, place, CLAIM.queued)
+      packWrite(writes, pending.write)
+    }
+    return writes
+  }
+
+  #settle(batch: readonly PendingWrite[], values: Flat, durationMs: number): void {
+    let at = 0
+    let batchSize = 0
+    for (const pending of batch) {
+      const code = values[at++]
+      if (code === VERDICT.created || code === VERDICT.taken) batchSize++
+      let verdict: CommitVerdict = UNAVAILABLE
+      if (code === VERDICT.created) verdict = CREATED
+      if (code === VERDICT.taken) {
+        verdict = { kind: 'taken', reply: unpackReply(values, at) }
+        at += REPLY_LENGTH
+      }
+      const late = pending.verdict?.kind === 'unknown'
+      pending.settle(verdict)
+      if (late) this.#deps.channels.late.publish({ kind: verdict.kind })
+    }
+    if (batchSize > 0) this.#deps.channels.committed.publish({ durationMs, batchSize })
+  }
+
+  #lost(batch: readonly PendingWrite[]): void {
+    for (const [place, pending] of batch.entries()) {
+      pending.settle(Atomics.load(this.#slots, place) === CLAIM.claimed ? UNKNOWN : UNAVAILABLE)
+    }
+  }
+}
+
+export interface CommitsDeps
+  extends Pick<
+    BatchThreadSpec<PendingWrite>,
+    'clock' | 'maxBatch' | 'maxPending' | 'onHealth' | 'onTrouble'
+  > {
+  readonly channels: StoreChannels
+  readonly settleGraceMs: number
+  start(
+    slots: Int32Array<SharedArrayBuffer>,
+    listener: Parameters<BatchThreadSpec<PendingWrite>['start']>[0],
+  ): ReturnType<BatchThreadSpec<PendingWrite>['start']>
+}
+
+/** One write and its caller. Listens to the signal itself, which spares a closure for each order. */
+export class PendingWrite {
+  /** Where it stands in the batch in flight; undefined while it is queued. */
+  place: number | undefined
+  /** Undefined until it is settled. */
+  verdict: CommitVerdict | undefined
+  readonly write: OrderWrite
+  readonly #signal: AbortSignal
+  readonly #resolve: (verdict: CommitVerdict) => void
+  readonly #commits: Commits
+  #grace: { readonly clock: Clock; readonly timer: Timer } | undefined
+
+  constructor(
+    write: OrderWrite,
+    signal: AbortSignal,
+    resolve: (verdict: CommitVerdict) => void,
+    commits: Commits,
+  ) {
+    this.write = write
+    this.#signal = signal
+    this.#resolve = resolve
+    this.#commits = commits
+  }
+
+  /** The signal has aborted. */
+  handleEvent(): void {
+    this.#commits.abandon(this)
+  }
+
+  waitUntilOver(clock: Clock, graceMs: number): void {
+    this.#grace = { clock, timer: clock.setTimer(() => this.settle(UNKNOWN), graceMs) }
+  }
+
+  /** The first verdict stands; a later one changes nothing. */
+  settle(verdict: CommitVerdict): void {
+    if (this.verdict) return
+    this.verdict = verdict
+    this.#signal.removeEventListener('abort', this)
+    if (this.#grace) this.#grace.clock.clearTimer(this.#grace.timer)
+    this.#resolve(verdict)
+  }
+}
+
+const CREATED: CommitVerdict = Object.freeze({ kind: 'created' })
+const WITHDRAWN: CommitVerdict = Object.freeze({ kind: 'withdrawn' })
+const UNKNOWN: CommitVerdict = Object.freeze({ kind: 'unknown' })
+const UNAVAILABLE: CommitVerdict = Object.freeze({ kind: 'unavailable' })

@@ -1,0 +1,130 @@
+import type { KeyScope, OrderWrite, StoredOrder, StoredReply } from '../port.ts'
+import type { Fault } from './faults.ts'
+
+/**
+ * What crosses between the event loop and a thread: flat arrays of text and numbers, a whole batch in one message.
+ * Errors cross as a `Fault` and a line for the operator, never as objects: cloning drops their class and code.
+ */
+export type Flat = (string | number)[]
+
+export type ThreadRequest =
+  /** One batch; an empty one asks only whether the store works. */
+  | Flat
+  /** Let go of everything and end. */
+  | 'close'
+
+export type ThreadAnswer =
+  | { readonly kind: 'ready' }
+  /** Could not open; the thread ends. */
+  | { readonly kind: 'refused'; readonly reason: string }
+  | Answered
+
+export interface Answered {
+  readonly kind: 'answered'
+  /** An answer for each item of the batch, in its order. */
+  readonly values: Flat
+  /** What kept the thread from its work; undefined when it was done. */
+  readonly fault?: Fault
+  /** What SQLite said, for the operator. */
+  readonly reason?: string
+}
+
+export interface ConnectionOptions {
+  readonly path: string
+  readonly synchronous: 'FULL' | 'EXTRA' | 'NORMAL' | 'OFF'
+  readonly busyTimeoutMs: number
+}
+
+export interface WriterData extends ConnectionOptions {
+  /** One place for each write of a batch, see `CLAIM`. */
+  readonly slots: Int32Array<SharedArrayBuffer>
+}
+
+/**
+ * Who has a write of the batch in flight. Both sides leave `queued` only by compare-and-exchange, so exactly one
+ * of them gets it:
+ *
+ *   queued ──writer, once it holds the write lock──▶ claimed
+ *   queued ──event loop, when the signal aborts──▶ withdrawn
+ */
+export const CLAIM = { queued: 0, claimed: 1, withdrawn: 2 } as const
+
+/** The writer's answer for one write; `taken` is followed by the reply that holds the key. */
+export const VERDICT = { passedOver: 0, created: 1, taken: 2, unavailable: 3 } as const
+
+/** Where each field of a write stands. The order's JSON crosses once and is bound three times. */
+export const WRITE = {
+  tenant: 0,
+  operation: 1,
+  key: 2,
+  fingerprint: 3,
+  replyStatus: 4,
+  location: 5,
+  orderId: 6,
+  customerId: 7,
+  orderStatus: 8,
+  version: 9,
+  json: 10,
+  eventId: 11,
+  eventType: 12,
+  traceparent: 13,
+  atMs: 14,
+} as const
+export const WRITE_LENGTH = 15
+
+export function packWrite(into: Flat, { order, event, reply, ...write }: OrderWrite): void {
+  into.push(
+    write.tenant,
+    write.operation,
+    write.key,
+    write.fingerprint,
+    reply.status,
+    reply.location,
+    order.id,
+    order.customerId,
+    order.status,
+    order.version,
+    order.json,
+    event.id,
+    event.type,
+    event.traceparent,
+    write.atMs,
+  )
+}
+
+/** The question of one look-up: its kind and three fields. */
+export const LOOKUP = { reply: 0, order: 1 } as const
+export const LOOKUP_LENGTH = 4
+
+/** The reader's answer for one look-up; `found` is followed by the fields of what was found. */
+export const FINDING = { absent: 0, found: 1, failed: 2 } as const
+
+export function packReplyLookup(scope: KeyScope): Flat {
+  return [LOOKUP.reply, scope.tenant, scope.operation, scope.key]
+}
+
+export function packOrderLookup(tenant: string, id: string): Flat {
+  return [LOOKUP.order, tenant, id, '']
+}
+
+export const REPLY_LENGTH = 5
+
+export function packReply(into: Flat, reply: StoredReply): void {
+  into.push(reply.fingerprint, reply.status, reply.location, reply.version, reply.json)
+}
+
+export function unpackReply(values: Flat, at: number): StoredReply {
+  const [fingerprint, status, location, version, json] = values.slice(at, at + REPLY_LENGTH)
+  return { fingerprint, status, location, version, json } as StoredReply
+}
+
+export const ORDER_LENGTH = 2
+
+export function packOrder(into: Flat, order: StoredOrder): void {
+  into.push(order.version, order.json)
+}
+
+export function unpackOrder(values: Flat, at: number): StoredOrder {
+  const [version, json] = values.slice(at, at + ORDER_LENGTH)
+  return { version, json } as StoredOrder
+}

@@ -1,0 +1,43 @@
+/**
+ * The SQL of the order path. Three inserts an order, prepared once for each connection.
+ *
+ * Bound parameters stand in the order of the columns. The order's JSON is stored three times on purpose: the order
+ * changes later, while the reply must be given again as it was and the event says what happened then.
+ */
+
+// IMMEDIATE: a deferred transaction that reads first and writes later fails at once with SQLITE_BUSY_SNAPSHOT when
+// another process wrote in between, whatever the busy timeout is.
+export const BEGIN = 'BEGIN IMMEDIATE'
+export const COMMIT = 'COMMIT'
+export const ROLLBACK = 'ROLLBACK'
+
+// Only for the second try of a group with a bad row in it.
+export const SAVEPOINT = 'SAVEPOINT one_write'
+export const RELEASE = 'RELEASE one_write'
+export const ROLLBACK_TO = 'ROLLBACK TO one_write'
+
+// First of the three, and the only judge of what is new. The conflict target names the key's index, so any other
+// violation is an error and never taken for a duplicate.
+export const INSERT_KEY = `
+  INSERT INTO idempotency (tenant, operation, key, fingerprint, status, headers, body, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (tenant, operation, key) DO NOTHING`
+
+export const INSERT_ORDER = `
+  INSERT INTO orders (id, tenant, customer_id, status, version, body, created_at, updated_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+export const INSERT_EVENT = `
+  INSERT INTO outbox (event_id, type, subject, tenant, traceparent, time, data)
+  VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+export const SELECT_REPLY = `
+  SELECT fingerprint, status, headers, body FROM idempotency WHERE tenant = ? AND operation = ? AND key = ?`
+
+export const SELECT_ORDER = 'SELECT version, body FROM orders WHERE tenant = ? AND id = ?'
+
+// Whether the store takes writes again: puts one page through the log and changes nothing. An empty transaction
+// writes nothing and would call a full disk well.
+export const PROBE_WRITE = (schemaVersion: number) => `PRAGMA user_version = ${schemaVersion}`
+
+export const PROBE_READ = 'SELECT 1 FROM orders LIMIT 1'

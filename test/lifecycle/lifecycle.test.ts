@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { Lifecycle, lifecycleChannels, type Phase, type Probe } from '../../src/lifecycle/index.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
+
+const PHASES: readonly Phase[] = ['building', 'warming', 'ready', 'draining', 'stopped']
+/** A way to each phase. */
+const WAYS: Readonly<Record<Phase, readonly Phase[]>> = {
+  building: [],
+  warming: ['warming'],
+  ready: ['warming', 'ready'],
+  draining: ['draining'],
+  stopped: ['draining', 'stopped'],
+}
+const ALLOWED = new Set([
+  'building → warming',
+  'building → draining',
+  'warming → ready',
+  'warming → draining',
+  'ready → draining',
+  'draining → stopped',
+])
+
+function lifecycleIn(phase: Phase, probes: readonly Probe[] = []) {
+  const clock = new VirtualClock()
+  const channels = lifecycleChannels()
+  const ended: unknown[] = []
+  const lifecycle = new Lifecycle(probes, clock, channels.phase)
+  for (const step of WAYS[phase]) lifecycle.become(step)
+  channels.phase.subscribe(message => ended.push(message))
+  return { clock, lifecycle, ended }
+}
+
+describe('the lifecycle', () => {
+  const steps = PHASES.flatMap(from => PHASES.map(to => ({ from, to, step: `${from} → ${to}` })))
+
+  test.each(steps.filter(({ step }) => ALLOWED.has(step)))('goes $step and reports it', ({ from, to }) => {
+    const { clock, lifecycle, ended } = lifecycleIn(from)
+    clock.advance(1_234)
+    lifecycle.become(to)
+    expect(lifecycle.phase).toBe(to)
+    expect(ended).toEqual([{ phase: from, next: to, durationMs: 1_234 }])
+  })
+
+  test.each(steps.filter(({ step }) => !ALLOWED.has(step)))('never goes $step', ({ from, to }) => {
+    const { lifecycle, ended } = lifecycleIn(from)
+    expect(() => lifecycle.become(to)).toThrow(TypeError)
+    expect(lifecycle.phase).toBe(from)
+    expect(ended).toEqual([])
+  })
+
+  test.each([
+    ['building', 'warming'],
+    ['warming', 'warming'],
+    ['ready', 'ready'],
+    ['draining', 'draining'],
+    ['stopped', 'draining'],
+  ] as const)('%s reads as %s to a balancer', (phase, status) => {
+    expect(lifecycleIn(phase).lifecycle.readiness()).toEqual({ status, checks: {} })
+  })
+
+  test('asks its probes each time, names each one, and degrades only while ready', () => {
+    let trouble: string | undefined
+    const probes = [
+      { name: 'store', degraded: () => trouble },
+      { name: 'other', degraded: () => undefined },
+    ]
+    const { lifecycle } = lifecycleIn('ready', probes)
+    expect(lifecycle.readiness()).toEqual({ status: 'ready', checks: { store: 'ok', other: 'ok' } })
+    trouble = 'disk full'
+    const checks = { store: 'disk full', other: 'ok' }
+    expect(lifecycle.readiness()).toEqual({ status: 'degraded', checks })
+    expect(lifecycleIn('warming', probes).lifecycle.readiness()).toEqual({ status: 'warming', checks })
+    expect(lifecycleIn('draining', probes).lifecycle.readiness()).toEqual({ status: 'draining', checks })
+    trouble = undefined
+    expect(lifecycle.readiness().status).toBe('ready')
+  })
+})

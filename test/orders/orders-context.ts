@@ -1,0 +1,42 @@
+import { type OrderRequest, orderRequestSchema, type View } from '../../src/domain/index.ts'
+import { idempotencyChannels, Ledger } from '../../src/idempotency/index.ts'
+import type { OrderContext, OrderServices } from '../../src/orders/index.ts'
+import { pricedContext } from '../pricing/priced-context.ts'
+import { MemoryStore } from '../support/memory-store.ts'
+
+export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+
+export const REQUEST: OrderRequest = orderRequestSchema.parse({
+  customerId: 'customer-7',
+  currency: 'USD',
+  items: [
+    { sku: 'A', quantity: 2 },
+    { sku: 'B', quantity: 3 },
+  ],
+  reference: 'PO 4711',
+})
+
+/** The verbs' services over a store in memory and prices of 100. */
+export function orderServices() {
+  const { clock, ctx: pricing, requests, stub, leaseOf } = pricedContext()
+  const store = new MemoryStore()
+  const channels = idempotencyChannels()
+  const decided: string[] = []
+  channels.decided.subscribe(({ result }) => decided.push(result))
+  const services: OrderServices = {
+    store,
+    ledger: new Ledger(store, channels),
+    pricing,
+    clock,
+    commitReserveMs: pricing.commitReserveMs,
+  }
+  const contextOf = ({ tenant = 'acme', view = 'full' as View, lease = leaseOf() } = {}): OrderContext => ({
+    services,
+    lease,
+    tenant,
+    view,
+    traceId: 'a'.repeat(32),
+    traceparent: TRACEPARENT,
+  })
+  return { clock, store, decided, priceRequests: requests, pricing: stub, leaseOf, contextOf }
+}

@@ -1,0 +1,153 @@
+import { getEventListeners } from 'node:events'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { PriceCall, PriceList } from '../../src/outbound/call.ts'
+import { outboundChannels, PricingClient } from '../../src/outbound/index.ts'
+import { outboundOptions } from '../../src/outbound/options.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
+
+/** What reaches the transport, and how the next exchanges there go. */
+const wire = vi.hoisted(() => ({
+  send: (_call: unknown, _about: unknown): Promise<unknown> => Promise.reject(new Error('not set')),
+}))
+
+vi.mock('../../src/outbound/transport.ts', () => ({
+  Transport: class {
+    send(call: unknown, about: unknown) {
+      return wire.send(call, about)
+    }
+
+    async close() {}
+  },
+}))
+
+const ways = fc.constantFrom('win' as const, 'fail' as const, 'hang' as const)
+
+describe('the chain of the pricing client', () => {
+  afterEach(() => {
+    wire.send = () => Promise.reject(new Error('not set'))
+  })
+
+  test('leaves an attempt at most attemptMs ≤ totalMs ≤ leaseMs ≤ what the request has, and keeps a true ledger', async () => {
+    const budgetsMs = fc.record({
+      neededInMs: fc.integer({ min: -10, max: 300 }),
+      leaseMs: fc.integer({ min: 5, max: 200 }),
+      totalMs: fc.integer({ min: 5, max: 200 }),
+      attemptMs: fc.integer({ min: 1, max: 200 }),
+      retryMaxAttempts: fc.integer({ min: 0, max: 4 }),
+    })
+    const wayIn = fc.record({ how: ways, afterMs: fc.nat({ max: 60 }) })
+    await fc.assert(
+      fc.asyncProperty(
+        budgetsMs,
+        fc.array(wayIn, { maxLength: 5 }),
+        fc.option(fc.nat({ max: 150 }), { nil: undefined }),
+        async ({ neededInMs, ...budgets }, ways, hangUpInMs) => {
+          const clock = new VirtualClock()
+          const channels = outboundChannels()
+          const ledger: Record<string, number> = { won: 0, failed: 0, cancelled: 0, expired: 0 }
+          const calls: string[] = []
+          let retries = 0
+          channels.attempt.subscribe(({ result }) => (ledger[result] = (ledger[result] ?? 0) + 1))
+          channels.call.subscribe(({ result }) => calls.push(result))
+          channels.retry.subscribe(() => retries++)
+          const startMs = clock.nowMs()
+          const sent: { leftMs: number; endsInMs: number; passedMs: number }[] = []
+          wire.send = (call, about) => {
+            const { leftMs } = about as { leftMs: number }
+            const { endsAtMs, signal } = call as PriceCall
+            const way = ways[sent.length] ?? { how: 'hang', afterMs: 0 }
+            sent.push({ leftMs, endsInMs: endsAtMs - clock.nowMs(), passedMs: clock.nowMs() - startMs })
+            return new Promise((resolve, reject) => {
+              signal.addEventListener('abort', () => reject(signal.reason))
+              const end = () => (way.how === 'win' ? resolve({} as PriceList) : reject(new Error('reset')))
+              if (way.how !== 'hang') clock.setTimer(end, way.afterMs)
+            })
+          }
+          const client = new PricingClient('http://127.0.0.1', outboundOptions.parse(budgets), {
+            channels,
+            clock,
+          })
+          const request = new AbortController()
+          if (hangUpInMs !== undefined) clock.setTimer(() => request.abort(new Error('hung up')), hangUpInMs)
+          let endedAtMs: number | undefined
+          const outcome = client
+            .fetch({
+              currency: 'USD',
+              skus: ['SKU-1'],
+              neededByMs: startMs + neededInMs,
+              signal: request.signal,
+              traceId: 'a'.repeat(32),
+            })
+            .catch(() => undefined)
+            .finally(() => {
+              endedAtMs = clock.nowMs()
+            })
+          await clock.advanceAsync(400)
+          await outcome
+
+          // Over by the nearest of its limits, and the timers' one millisecond.
+          const limitMs = Math.max(0, Math.min(neededInMs, budgets.leaseMs, budgets.totalMs))
+          expect((endedAtMs ?? Number.NaN) - startMs).toBeLessThanOrEqual(limitMs + 1)
+          expect(calls).toHaveLength(1)
+          for (const { leftMs, endsInMs, passedMs } of sent) {
+            expect(leftMs).toBeGreaterThanOrEqual(2)
+            expect(leftMs).toBe(endsInMs)
+            expect(leftMs).toBeLessThanOrEqual(budgets.attemptMs)
+            expect(leftMs).toBeLessThanOrEqual(budgets.totalMs - passedMs)
+            expect(leftMs).toBeLessThanOrEqual(budgets.leaseMs - passedMs)
+            expect(leftMs).toBeLessThanOrEqual(neededInMs - passedMs)
+          }
+          expect(sent.length).toBeLessThanOrEqual(budgets.retryMaxAttempts + 1)
+          expect(retries).toBeLessThanOrEqual(budgets.retryMaxAttempts)
+          expect(Object.values(ledger).reduce((sum, count) => sum + count, 0)).toBe(sent.length)
+          expect(ledger.won).toBe(calls[0] === 'ok' ? 1 : 0)
+          expect(clock.pendingTimers).toBe(0)
+          expect(getEventListeners(request.signal, 'abort')).toEqual([])
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('opens the breaker on pricing that fails and then asks nothing of it', async () => {
+    const clock = new VirtualClock({ startMs: 1_000_000 })
+    const channels = outboundChannels()
+    const calls: string[] = []
+    channels.call.subscribe(({ result }) => calls.push(result))
+    let launched = 0
+    wire.send = () => {
+      launched++
+      return Promise.reject(new Error('reset'))
+    }
+    const options = outboundOptions.parse({
+      retryMaxAttempts: 0,
+      breaker: { samplingSeconds: 1, minimumRps: 5, halfOpenAfterMs: 100, halfOpenCalls: 1 },
+    })
+    const client = new PricingClient('http://127.0.0.1', options, { channels, clock })
+    const fetch = (signal = new AbortController().signal) =>
+      client
+        .fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 100, signal, traceId: '' })
+        .catch(() => undefined)
+    // A storm of clients that hang up says nothing about pricing.
+    for (let hangUps = 0; hangUps < 20; hangUps++) await fetch(AbortSignal.abort())
+    expect(client.breakerState).toBe('closed')
+    for (let failures = 0; failures < 8; failures++) await fetch()
+    expect(client.breakerState).toBe('open')
+    expect(launched).toBe(5)
+    expect(calls.slice(20)).toEqual([
+      'failed',
+      'failed',
+      'failed',
+      'failed',
+      'failed',
+      'shed',
+      'shed',
+      'shed',
+    ])
+    clock.advance(100)
+    wire.send = () => Promise.resolve({ prices: new Map(), unknown: [] })
+    await fetch()
+    expect(client.breakerState).toBe('closed')
+  })
+})
