@@ -21,7 +21,7 @@ import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
 import { outboundChannels, PricingClient } from './outbound/index.ts'
 import { type BundledPricing, startBundledPricing } from './pricing/index.ts'
 import type { Clock } from './runtime/index.ts'
-import { openSqliteStore, storeChannels } from './store/index.ts'
+import { openStore, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
 
 const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
@@ -60,7 +60,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
   const { commitReserveMs, settleGraceMs, requestBudgetMs } = config.deadline
   const { maxConcurrent } = config.capacity
-  const store = await openSqliteStore(config.store.sqlite, {
+  const store = await openStore(config.store, {
     clock,
     channels: channels.store,
     settleGraceMs,

@@ -1,4 +1,4 @@
-import { openBench } from '../support/bench.ts'
+import { openBench, WIDE_BUDGETS } from '../support/bench.ts'
 import type { Scenario } from '../support/trial.ts'
 import { deadlines } from './budget/deadlines.ts'
 import { hangUps } from './budget/hang-ups.ts'
@@ -11,7 +11,7 @@ export const budget: Scenario = {
   async play(trial) {
     // A server for each theme: one must not find the breaker in the state in which another left it.
     await deadlines(await openBench(trial))
-    await hangUps(await openBench(trial))
+    await hangUps(await openBench(trial, WIDE_BUDGETS))
     await lockedStore(await openBench(trial))
   },
 }

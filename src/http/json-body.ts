@@ -1,31 +1,27 @@
 import { isUtf8 } from 'node:buffer'
-import type { NextFunction, Request, RequestHandler, Response } from 'express'
-import express from 'express'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { ZodType } from 'zod'
 import { type FieldError, Problem } from '../errors/index.ts'
-import { exchangeOf } from './exchange.ts'
 
 /**
- * Reads a JSON body as strictly as RFC 8259 and RFC 7493 (I-JSON) allow: one type, one encoding, no content
- * coding, no member named twice. Reading stops mattering once the exchange has been answered.
+ * JSON bodies as strictly as RFC 8259 and RFC 7493 (I-JSON) have it: one type, one encoding, no content coding, no
+ * member named twice.
  */
-export function readBody(bodyLimitBytes: number): RequestHandler {
-  const raw = express.raw({ limit: bodyLimitBytes, inflate: false, type: () => true })
-  return (req: Request, res: Response, next: NextFunction) => {
-    exchangeOf(req).lease.enter('body')
-    const hasBody =
-      req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
-    if (!hasBody) throw new Problem('malformed-json')
-    const type = req.headers['content-type'] ?? ''
-    const charset = CHARSET.exec(type)?.[1] ?? 'utf-8'
-    if (!JSON_TYPE.test(type) || !/^utf-?8$/i.test(charset)) throw new Problem('unsupported-media-type')
-    raw(req, res, next)
-  }
+
+/** Refuses what announces itself as anything else. Throws `malformed-json` or `unsupported-media-type`. */
+export function requireJson(headers: IncomingHttpHeaders): void {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (!hasBody) throw new Problem('malformed-json')
+  const type = headers['content-type'] ?? ''
+  const charset = CHARSET.exec(type)?.[1] ?? 'utf-8'
+  const coding = headers['content-encoding'] ?? 'identity'
+  if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && coding.toLowerCase() === 'identity') return
+  throw new Problem('unsupported-media-type')
 }
 
 /** The body as `schema` has it. Throws `malformed-json` or `validation-failed`. */
-export function parseBody<Output>(body: unknown, schema: ZodType<Output>): Output {
-  if (!Buffer.isBuffer(body) || !isUtf8(body)) throw new Problem('malformed-json')
+export function parseBody<Output>(body: Buffer, schema: ZodType<Output>): Output {
+  if (!isUtf8(body)) throw new Problem('malformed-json')
   const text = body.toString('utf8')
   const value = parseJson(text)
   const result = schema.safeParse(value)

@@ -11,9 +11,10 @@ import { getOrder, type OrderContext, type OrderServices, placeOrder } from '../
 import type { ApiKeys } from './auth.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
 import { idempotencyKey } from './idempotency-key.ts'
-import { parseBody, readBody } from './json-body.ts'
+import { parseBody, requireJson } from './json-body.ts'
 import type { HttpOptions, Scope } from './options.ts'
 import { problemPage } from './problem-pages.ts'
+import { readBody } from './read-body.ts'
 
 /** The routes behind the gate. Each handler is thin: authorise, parse, one verb, one answer. */
 export function createRoutes(deps: {
@@ -38,11 +39,15 @@ export function createRoutes(deps: {
 
   app
     .route('/v1/orders')
-    .post(authorise('orders:write'), requireKey, readBody(deps.options.bodyLimitBytes), async (req, _res) => {
+    .post(authorise('orders:write'), async (req, _res) => {
       const exchange = exchangeOf(req)
+      const key = idempotencyKey(req)
+      requireJson(req.headers)
+      exchange.lease.enter('body')
+      const body = await readBody(req, deps.options.bodyLimitBytes)
       if (exchange.answered) return
-      const request = parseBody(req.body, orderRequestSchema)
-      const placed = await placeOrder(contextOf(services, exchange), { key: idempotencyKey(req), request })
+      const request = parseBody(body, orderRequestSchema)
+      const placed = await placeOrder(contextOf(services, exchange), { key, request })
       const headers = [...ORDER_HEADERS, 'Location', placed.location, 'ETag', placed.etag]
       if (placed.replayed) headers.push('Idempotent-Replayed', 'true')
       exchange.answer(placed.status, headers, placed.json)
@@ -102,12 +107,6 @@ function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
   }
 }
 
-/** Refuses a bad key before its body is read. */
-const requireKey: RequestHandler = (req, _res, next) => {
-  idempotencyKey(req)
-  next()
-}
-
 function allow(methods: string): RequestHandler {
   return () => {
     throw new Problem('method-not-allowed', {}, { Allow: methods })
@@ -127,22 +126,8 @@ const refuse: ErrorRequestHandler = (error: unknown, req: Request, _res: Respons
   exchangeOf(req).refuse(asProblem(error) ?? error)
 }
 
-/** What Express and its body reader throw, in the words of our table. */
+/** What Express itself throws, in the words of our table: only an address that it cannot decode. */
 function asProblem(error: unknown): Problem | undefined {
-  const { type, status } = (error ?? {}) as { type?: unknown; status?: unknown }
-  switch (type) {
-    case 'entity.too.large':
-      return new Problem('payload-too-large')
-    case 'encoding.unsupported':
-      return new Problem('unsupported-media-type')
-    case 'request.aborted':
-    case 'request.size.invalid':
-      return new Problem('malformed-request')
-  }
-  if (error instanceof URIError || (status === 400 && !(error instanceof Problem))) {
-    return new Problem('validation-failed', {
-      errors: [{ pointer: '/path', message: 'not a valid address' }],
-    })
-  }
-  return undefined
+  if (!(error instanceof URIError)) return undefined
+  return new Problem('validation-failed', { errors: [{ pointer: '/path', message: 'not a valid address' }] })
 }

@@ -32,9 +32,10 @@ export function createApiServer(deps: ApiServerDeps): Server {
   function receive(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
     const trace = traceFrom(req.headers.traceparent as string | undefined)
     const about = { traceId: trace.traceId, closing: exchangeDeps.isDraining() }
-    if (isHealthPath(req.url)) return answerHealth(req, res, about, deps.readiness)
+    const invalid = invalidHead(req)
+    if (invalid === undefined && isHealthPath(req.url)) return answerHealth(req, res, about, deps.readiness)
 
-    const refusal = deps.refusal() ?? invalidHead(req)
+    const refusal = deps.refusal() ?? invalid
     if (refusal) return turnAway(req, res, refusal, about, expectsContinue)
 
     const permit = gate.enter()

@@ -33,7 +33,12 @@ export function attempt(
     }
     const onAbort = () => stop('cancelled', call.signal.reason)
     call.signal.addEventListener('abort', onAbort, { once: true })
-    const timer = clock.setTimer(() => stop('expired', outOfTime(bounded)), Math.ceil(leftMs))
+    // After a stall the timers run before the sockets are read: one poll more, so that an answer which came in
+    // time is not held against pricing because we were late to look.
+    const timer = clock.setTimer(
+      () => clock.afterPoll(() => stop('expired', outOfTime(bounded))),
+      Math.ceil(leftMs),
+    )
     try {
       const list = await transport.send(
         { ...bounded, signal: exchange.signal },

@@ -1,3 +1,4 @@
 export { type StoreChannels, storeChannels } from './channels.ts'
+export { openStore } from './open.ts'
 export type { CommitVerdict, KeyScope, Lookup, OrderWrite, Store, StoredOrder, StoredReply } from './port.ts'
-export { openSqliteStore, StoreOpenError } from './sqlite/store.ts'
+export { StoreOpenError } from './sqlite/store.ts'

@@ -18,9 +18,9 @@ function enterAll(gate: Gate, count: number): Permit[] {
   return Array.from({ length: count }, () => gate.enter()).filter(permit => permit !== undefined)
 }
 
-/** Serves `perSecond` requests a second for three seconds, evenly. */
-function serve(gate: Gate, clock: VirtualClock, perSecond: number): void {
-  for (let served = 0; served < perSecond * 3; served++) {
+/** Serves `perSecond` requests a second, evenly. */
+function serve(gate: Gate, clock: VirtualClock, perSecond: number, seconds = 3): void {
+  for (let served = 0; served < perSecond * seconds; served++) {
     const permit = gate.enter()
     clock.advance(1000 / perSecond)
     permit?.release()
@@ -120,6 +120,25 @@ describe('retryAfterMs', () => {
     },
   )
 
+  test.each([0, 1, 499, 850, 999])(
+    'is the true figure right after a cold start %i ms into a second, and right after idleness',
+    intoSecondMs => {
+      const { gate, clock } = gateOf(60)
+      clock.advance(intoSecondMs)
+      for (const [perSecond, seconds, idleMs] of [
+        [100, 0.3, 2_000],
+        [250, 0.1, 3_600_000],
+        [1_000, 0.02, 0],
+      ] as const) {
+        serve(gate, clock, perSecond, seconds)
+        const permits = enterAll(gate, 60)
+        expectWithin2Percent(gate.retryAfterMs(), (60 * 1000) / perSecond)
+        for (const permit of permits) permit.release()
+        clock.advance(idleMs)
+      }
+    },
+  )
+
   test('counts those refused lately, who will come back too', () => {
     const { gate, clock } = gateOf(60)
     serve(gate, clock, 100)
@@ -133,8 +152,10 @@ describe('retryAfterMs', () => {
     expect(fast.gate.retryAfterMs()).toBe(20)
 
     const slow = gateOf(60)
-    const [first] = enterAll(slow.gate, 60)
+    const [first, second] = enterAll(slow.gate, 60)
     first?.release()
+    slow.clock.advance(900)
+    second?.release()
     enterAll(slow.gate, 10_000)
     expect(slow.gate.retryAfterMs()).toBe(30_000)
   })

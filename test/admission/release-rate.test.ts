@@ -24,17 +24,21 @@ describe('the release rate', () => {
         (startMs, steps, restMs) => {
           const { rate, clock } = rateAt(startMs)
           const log: { what: string; atMs: number }[] = []
+          /** The first release since there was none to remember. */
+          let firstMs = 0
+          const sinceMs = () => (Math.floor(clock.nowMs() / 1_000) - 1) * 1_000
+          const count = (what: string) =>
+            log.filter(entry => entry.what === what && entry.atMs >= sinceMs()).length
           const check = () => {
-            const sinceMs = (Math.floor(clock.nowMs() / 1_000) - 1) * 1_000
-            const count = (what: string) =>
-              log.filter(entry => entry.what === what && entry.atMs >= sinceMs).length
-            const expected = count('released')
-              ? ((7 + count('refused')) * (clock.nowMs() - sinceMs)) / count('released')
-              : FALLBACK_MS
+            const intervals = count('released') - 1
+            const windowMs = clock.nowMs() - Math.max(firstMs, sinceMs())
+            const expected =
+              intervals >= 1 && windowMs > 0 ? ((7 + count('refused')) * windowMs) / intervals : FALLBACK_MS
             expect(rate.clearsInMs(7, FALLBACK_MS)).toBe(expected)
           }
           for (const { do: what, afterMs } of steps) {
             clock.advance(afterMs)
+            if (what === 'released' && count(what) === 0) firstMs = clock.nowMs()
             rate[what]()
             log.push({ what, atMs: clock.nowMs() })
             check()
@@ -50,16 +54,53 @@ describe('the release rate', () => {
     ['at the last moment of the next second', 1_999, (5 * 1_999) / 1],
     ['at the edge of the second after', 2_000, FALLBACK_MS],
     ['after an hour of silence', 3_600_000, FALLBACK_MS],
-  ])('a release at the start of a second is forgotten or not: %s', (_, laterMs, expectedMs) => {
+  ])('two releases at the start of a second are forgotten or not: %s', (_, laterMs, expectedMs) => {
     const { rate, clock } = rateAt(10_000)
+    rate.released()
     rate.released()
     clock.advance(laterMs)
     expect(rate.clearsInMs(5, FALLBACK_MS)).toBe(expectedMs)
   })
 
-  test('is never divided by nothing: refusals alone leave the fallback', () => {
+  test('tells the true figure from the second release on, wherever in a second it began', () => {
+    const eighths = fc.integer({ min: 1, max: 800 })
+    fc.assert(
+      fc.property(
+        fc.nat({ max: 5_000 }),
+        eighths,
+        fc.integer({ min: 1, max: 10 }),
+        (startMs, every, more) => {
+          const everyMs = every / 8
+          const { rate, clock } = rateAt(startMs)
+          rate.released()
+          for (let released = 0; released < more; released++) {
+            clock.advance(everyMs)
+            rate.released()
+            expect(rate.clearsInMs(7, FALLBACK_MS)).toBe(7 * everyMs)
+          }
+        },
+      ),
+    )
+  })
+
+  // One release every 900 ms is told as one in 1,500 here: the window begins at the edge of the second before, though
+  // the interval that crosses it is not counted. "The first one that is still remembered" was at 12,600.
+  test.fails('counts from the first release that is still remembered, also when few are', () => {
+    const { rate, clock } = rateAt(10_800)
+    for (let released = 0; released < 4; released++) {
+      if (released > 0) clock.advance(900)
+      rate.released()
+    }
+    expect(rate.clearsInMs(1, FALLBACK_MS)).toBe(900)
+  })
+
+  test.each([
+    ['refusals alone', ['refused', 'refused']],
+    ['one release', ['released']],
+    ['two releases of the same moment', ['released', 'released']],
+  ] as const)('is never divided by nothing: %s leave the fallback', (_, events) => {
     const { rate } = rateAt(0)
-    rate.refused()
+    for (const event of events) rate[event]()
     expect(rate.clearsInMs(5, FALLBACK_MS)).toBe(FALLBACK_MS)
   })
 })

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -25,8 +28,18 @@ function watched<Value extends object>(value: Value, read: Set<string>, path: st
 
 it('every key of the configuration is read by what runs, or by a constraint on what runs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'))
+  const pricing = createServer((req, res) => {
+    req.resume()
+    res.writeHead(500).end()
+  }).listen(0, '127.0.0.1')
+  await once(pricing, 'listening')
   const overrides = {
     http: { port: 0, adminPort: 0 },
+    // Fails at once and is probed soon, so that the breaker goes all the way round.
+    outbound: {
+      baseUrl: `http://127.0.0.1:${(pricing.address() as AddressInfo).port}`,
+      breaker: { minimumRps: 0.1, halfOpenAfterMs: 10 },
+    },
     store: { sqlite: { path: join(folder, 'orders.db') } },
     lifecycle: { unreadyDelayMs: 0 },
   }
@@ -40,12 +53,14 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     const constrained = new Set(read)
     const logger = createLogger(spied.log, { write: () => undefined })
     const app = await startApp(spied, { clock: systemClock, logger, shownConfig: {} })
-    const placed = await fetch(`http://127.0.0.1:${app.port}/v1/orders`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer demo', 'idempotency-key': '1', 'content-type': 'application/json' },
-      body: '{"customerId":"c","currency":"USD","items":[{"sku":"SKU-1","quantity":1}]}',
-    })
-    expect(placed.status).toBe(201)
+    while (!read.has('outbound.breaker.halfOpenCalls')) {
+      const placed = await fetch(`http://127.0.0.1:${app.port}/v1/orders`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer demo', 'idempotency-key': '1', 'content-type': 'application/json' },
+        body: '{"customerId":"c","currency":"USD","items":[{"sku":"SKU-1","quantity":1}]}',
+      })
+      expect(placed.status).toBe(503)
+    }
     await app.stop()
 
     const unread = listOptions()
@@ -54,6 +69,7 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     expect(unread).toEqual([])
     expect([...constrained]).toContain('capacity.targetRps')
   } finally {
+    pricing.close()
     rmSync(folder, { recursive: true, force: true })
   }
 })

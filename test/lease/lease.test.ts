@@ -118,7 +118,7 @@ describe('a lease', () => {
       fc.property(
         eighthsMs(1, 100),
         eighthsMs(0, 120),
-        fc.array(fc.integer({ min: 0, max: 7 }), { minLength: 1 }),
+        fc.array(fc.integer({ min: 0, max: 15 }), { minLength: 1 }),
         fc.array(step, { maxLength: 30 }),
         (budgetMs, chargedMs, early, steps) => {
           let draws = 0
@@ -146,9 +146,9 @@ describe('a lease', () => {
     )
     lease.signal.addEventListener('abort', () => effects.push(['signal', lease.signal.reason]))
     lease.enter('pricing')
-    clock.advance(199)
+    clock.advance(201)
     expect(effects).toEqual([])
-    clock.advance(2)
+    clock.advance(1)
     expect(effects).toEqual([
       ['onEnd', lease.ended, 'expired', true],
       ['signal', lease.ended],
@@ -181,6 +181,24 @@ describe('a lease', () => {
     expect(lease.ended).toMatchObject({ cause: 'expired', stage: 'commit' })
     expect(thrownBy(() => lease.enter('read'))).toBe(lease.ended)
     expect(lease.stage).toBe('commit')
+  })
+
+  test.each<[string, (lease: Lease, clock: VirtualClock) => void]>([
+    ['its timer', (_, clock) => clock.advance(202)],
+    ['a stage that cannot finish', lease => lease.enter('commit', 200)],
+    ['a client that hangs up', lease => lease.abandon()],
+  ])('still stops the work when its onEnd throws, ended by %s', (_, end) => {
+    const clock = new VirtualClock()
+    const broken = new Error('broken onEnd')
+    const lease = new Lease(clock, 200, 0, () => {
+      throw broken
+    })
+    const { signal } = lease
+    expect(thrownBy(() => end(lease, clock))).toBe(broken)
+    expect(lease.ended).toBeInstanceOf(LeaseEnd)
+    expect(signal.reason).toBe(lease.ended)
+    expect(clock.pendingTimers).toBe(0)
+    expect(thrownBy(() => lease.enter('commit'))).toBe(lease.ended)
   })
 
   test('is not ended a second time by what its own onEnd does', () => {

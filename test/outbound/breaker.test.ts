@@ -154,10 +154,15 @@ describe('the breaker', () => {
           failureRatio: fc.constantFrom(0.25, 0.5, 0.75),
           minimumRps: fc.constantFrom(1, 2, 4),
         }),
+        // Half of the runs begin with a breaker about to probe, which random steps alone seldom reach.
+        fc.boolean(),
         fc.array(step, { maxLength: 80 }),
-        async (options, steps) => {
+        async (options, opened, steps) => {
           const modelled = new Modelled(options)
-          for (const step of steps) await modelled.take(step)
+          const failure: Step[] = [{ do: 'call' }, { do: 'end', which: 0, how: 'failed' }]
+          const toOpen = Array.from({ length: options.minimumRps }, () => failure).flat()
+          const toProbe: Step = { do: 'advance', ms: options.halfOpenAfterMs }
+          for (const step of opened ? [...toOpen, toProbe, ...steps] : steps) await modelled.take(step)
         },
       ),
       { numRuns: 500 },
@@ -211,6 +216,16 @@ describe('the breaker', () => {
       expect(modelled.breaker.state).toBe('closed')
     },
   )
+
+  test('closed by its probes, begins to count anew', async () => {
+    const modelled = await opened({ halfOpenCalls: 1, halfOpenAfterMs: 100 })
+    modelled.clock.advance(100)
+    await modelled.call()
+    await modelled.end(0, 'ok')
+    await modelled.call()
+    await modelled.end(0, 'failed')
+    expect(modelled.breaker.state).toBe('closed')
+  })
 
   test('a call that began while it was closed cannot close or open it later', async () => {
     const stale = new Modelled({ halfOpenAfterMs: 1_000, halfOpenCalls: 1, failureRatio: 0.5, minimumRps: 2 })

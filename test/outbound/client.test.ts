@@ -123,7 +123,7 @@ describe('the pricing client', () => {
       const list = await client.fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 60_000, signal, traceId: '' })
       console.log(list.prices.get('SKU-1'))
       await client.close()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], {
       env: {
         NODE_USE_ENV_PROXY: '1',
         HTTP_PROXY: proxy.baseUrl,

@@ -95,7 +95,7 @@ describe('the bundled pricing service', () => {
       const response = await fetch(bundled.baseUrl + '/v1/prices:batch', { method: 'POST', body: '{' })
       console.log(response.status)
       await bundled.close()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', script])
     expect(stdout.trim()).toBe('400')
   })
 })

@@ -48,6 +48,7 @@ test.each([
   ['nothing', undefined],
   ['a symbol', Symbol('broken')],
   ['an object', { broken: true }],
+  ['an object without a prototype', Object.create(null)],
 ])('a listener that throws %s harms neither the publisher nor the others, and is reported', (_, thrown) => {
   const channel = new Channel<string>()
   const got: string[] = []
@@ -60,6 +61,21 @@ test.each([
   channel.publish('b')
   expect(got).toEqual(['first a', 'last a', 'first b', 'last b'])
   expect(warnings).toHaveBeenCalledTimes(2)
+})
+
+test('a listener that is subscribed twice hears everything twice, and each of its leaves is its own', () => {
+  const channel = new Channel<string>()
+  const got: string[] = []
+  const listener = (message: string) => got.push(message)
+  const leaveFirst = channel.subscribe(listener)
+  const leaveSecond = channel.subscribe(listener)
+  channel.publish('a')
+  leaveFirst()
+  leaveFirst()
+  channel.publish('b')
+  leaveSecond()
+  channel.publish('c')
+  expect(got).toEqual(['a', 'a', 'b'])
 })
 
 test('a listener that leaves during a publish takes no message from the others', () => {

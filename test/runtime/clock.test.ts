@@ -32,11 +32,11 @@ describe('the clock of the process', () => {
 })
 
 describe('the virtual clock', () => {
-  test('fires timers in order of their moments, each once, no more than 1 ms early, never late', () => {
+  test('fires timers in order of their moments, each once, less than 2 ms early, never late', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 400 }).map(eighths => eighths / 8)),
-        fc.array(fc.integer({ min: 0, max: 7 }), { minLength: 1 }),
+        fc.array(fc.integer({ min: 0, max: 15 }), { minLength: 1 }),
         fc.array(fc.integer({ min: 0, max: 100 })),
         (delaysMs, early, advancesMs) => {
           let draws = 0
@@ -53,7 +53,7 @@ describe('the virtual clock', () => {
           expect(clock.pendingTimers).toBe(0)
           expect(fired.map(({ atMs }) => atMs)).toEqual(fired.map(({ atMs }) => atMs).sort((a, b) => a - b))
           for (const { dueMs, atMs } of fired) {
-            expect(atMs).toBeGreaterThan(dueMs - 1)
+            expect(atMs).toBeGreaterThan(dueMs - 2)
             expect(atMs).toBeLessThanOrEqual(dueMs)
           }
         },

@@ -10,17 +10,19 @@ const OURS = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-0[01]$/
 const hex = (length: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length })
 const nonZero = (length: number) => hex(length).filter(digits => /[^0]/.test(digits))
+/** Of the flags only the sampled bit goes out. */
+const sampled = (flags: string) => `0${Number.parseInt(flags, 16) % 2}`
 const futureVersion = hex(2).filter(version => version !== '00' && version !== 'ff')
 
 describe('a valid traceparent', () => {
   test('goes on: the same trace, the same sampling, a span of our own', () => {
     fc.assert(
-      fc.property(nonZero(32), nonZero(16), fc.constantFrom('00', '01'), (traceId, parentId, flags) => {
+      fc.property(nonZero(32), nonZero(16), hex(2), (traceId, parentId, flags) => {
         const trace = traceFrom(`00-${traceId}-${parentId}-${flags}`)
         expect(trace.traceId).toBe(traceId)
         expect(trace.traceparent).toMatch(OURS)
         expect(trace.traceparent.startsWith(`00-${traceId}-`)).toBe(true)
-        expect(trace.traceparent.endsWith(`-${flags}`)).toBe(true)
+        expect(trace.traceparent.endsWith(`-${sampled(flags)}`)).toBe(true)
         expect(trace.traceparent).not.toContain(`-${parentId}-`)
       }),
     )
@@ -29,12 +31,30 @@ describe('a valid traceparent', () => {
   test('of a future version goes on as version 00, with or without what that version adds', () => {
     const addition = fc.oneof(fc.constant(''), fc.stringMatching(/^-[!-~]{0,40}$/))
     fc.assert(
-      fc.property(futureVersion, nonZero(32), nonZero(16), addition, (version, traceId, parentId, added) => {
-        const trace = traceFrom(`${version}-${traceId}-${parentId}-01${added}`)
-        expect(trace.traceId).toBe(traceId)
-        expect(trace.traceparent).toMatch(OURS)
-      }),
+      fc.property(
+        futureVersion,
+        nonZero(32),
+        nonZero(16),
+        hex(2),
+        addition,
+        (version, traceId, parentId, flags, added) => {
+          const trace = traceFrom(`${version}-${traceId}-${parentId}-${flags}${added}`)
+          expect(trace.traceId).toBe(traceId)
+          expect(trace.traceparent).toMatch(OURS)
+          expect(trace.traceparent.endsWith(`-${sampled(flags)}`)).toBe(true)
+        },
+      ),
     )
+  })
+
+  test.each([
+    ['ff', '01'],
+    ['fe', '00'],
+    ['03', '01'],
+    ['02', '00'],
+  ])('with flags %s goes on with %s: bits that nobody has defined stop here', (flags, sent) => {
+    const { traceparent } = traceFrom(`00-${TRACE_ID}-${PARENT_ID}-${flags}`)
+    expect(traceparent.slice(-3)).toBe(`-${sent}`)
   })
 })
 

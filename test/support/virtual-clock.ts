@@ -12,7 +12,7 @@ interface Entry {
  *
  * - a timer set inside a turn's timers, even with no delay, waits for a later turn;
  * - an afterPoll callback made by an afterPoll callback waits for the next turn;
- * - delays are whole milliseconds, at least one, and a timer may fire up to 1 ms early (`earlyMs`);
+ * - delays are whole milliseconds, at least one, and a timer may fire up to 2 ms early (`earlyMs`);
  * - while the loop is blocked time passes and nothing runs.
  */
 export class VirtualClock implements Clock {
@@ -22,7 +22,7 @@ export class VirtualClock implements Clock {
   #afterPoll: (() => void)[] = []
   readonly #earlyMs: () => number
 
-  /** `earlyMs` is asked once for each timer, for a number from 0 up to 1. */
+  /** `earlyMs` is asked once for each timer, for a number from 0 up to 2. */
   constructor({
     startMs = 1_000,
     wallMs = Date.UTC(2026, 0, 1),

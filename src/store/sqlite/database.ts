@@ -28,7 +28,7 @@ const OPEN_PAUSE_MS = 50
 
 /** The writer's connection: makes the folder and the file, and brings the schema up to date. */
 export function openForWriting(options: ConnectionOptions): Database.Database {
-  mkdirSync(dirname(options.path), { recursive: true })
+  makeFolder(dirname(options.path))
   if (existsSync(options.path)) {
     if (statSync(options.path).isDirectory()) throw systemError('EISDIR')
     // SQLite opens a file that it may not write as read-only, and would tell at the first order.
@@ -46,6 +46,18 @@ export function openForWriting(options: ConnectionOptions): Database.Database {
       migrate(db)
     }),
   )
+}
+
+/** One folder after the other: mkdir's own `recursive` never returns where none can be made (`/proc/x`). */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    // Another process that starts at this moment may have made it.
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
 }
 
 /** The reader's connection: the writer must have opened the same file before. */

@@ -1,0 +1,175 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { admissionChannels, Gate } from '../../src/admission/index.ts'
+import type { RequestEnded } from '../../src/http/channels.ts'
+import { ApiKeys, createApiServer, createRoutes, httpChannels } from '../../src/http/index.ts'
+import { authOptions, httpOptions } from '../../src/http/options.ts'
+import { LoopClock, leaseChannels } from '../../src/lease/index.ts'
+import type { PriceRequest } from '../../src/outbound/index.ts'
+import { systemClock } from '../../src/runtime/index.ts'
+import { orderServices } from '../orders/orders-context.ts'
+
+/** The whole HTTP layer on loopback, over a store in memory and a stub of pricing. */
+async function listening() {
+  const { contextOf, store, pricing } = orderServices()
+  const channels = httpChannels()
+  const ended: RequestEnded[] = []
+  const next = Promise.withResolvers<RequestEnded>()
+  channels.ended.subscribe(message => {
+    ended.push(message)
+    next.resolve(message)
+  })
+  const lease = leaseChannels()
+  const gate = new Gate({ maxConcurrent: 60 }, admissionChannels(), systemClock)
+  const loopClock = new LoopClock(systemClock, lease.loopLag)
+  const options = httpOptions.parse({ bodyLimitBytes: 2_048 })
+  const server = createApiServer({
+    options,
+    requestBudgetMs: 20_000,
+    gate,
+    loopClock,
+    exchangeDeps: {
+      clock: systemClock,
+      leaseChannels: lease,
+      httpChannels: channels,
+      isDraining: () => false,
+    },
+    readiness: () => ({ status: 'ready', checks: {} }),
+    refusal: () => undefined,
+    routes: createRoutes({
+      services: contextOf().services,
+      apiKeys: new ApiKeys(authOptions.parse({}).keys),
+      options,
+    }),
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => {
+    loopClock.stop()
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return { port, store, pricing, gate, ended, firstEnded: next.promise }
+}
+
+const BODY = '{"customerId":"c","currency":"USD","items":[{"sku":"A","quantity":1}]}'
+
+function head(headers: Record<string, string | number>): string {
+  const all = { Host: 'x', Authorization: 'Bearer demo', 'Idempotency-Key': 'k', ...headers }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `POST /v1/orders HTTP/1.1\r\n${lines.join('')}\r\n`
+}
+const JSON_HEAD = { 'Content-Type': 'application/json' }
+
+/** Sends `bytes` and reads until the server has closed the connection. */
+async function exchange(port: number, ...bytes: (string | Buffer)[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  for (const part of bytes) socket.write(part)
+  return text(socket)
+}
+
+describe('the listener', () => {
+  // Fault: the body reader fails with request.aborted before the response closes, so the hang-up is answered
+  // (to nobody) as malformed-request and counted as 400. Mend: leave request.aborted to the response's close.
+  test.fails('counts a hang-up in the middle of the body as 499 and stores nothing', async () => {
+    const { port, store, gate, firstEnded } = await listening()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(head({ ...JSON_HEAD, 'Content-Length': 100, Expect: '100-continue' }))
+    // Told to go on: the request has been admitted.
+    await once(socket, 'data')
+    socket.write('{"customerId":')
+    socket.resetAndDestroy()
+    expect(await firstEnded).toMatchObject({ status: 499, outcome: 'client_abort' })
+    expect(gate.inFlight).toBe(0)
+    expect(store.writes).toEqual([])
+  })
+
+  test('stops the work of a client that hangs up while prices are fetched, and gives its permit back', async () => {
+    const { port, store, pricing, gate, firstEnded } = await listening()
+    const asked = Promise.withResolvers<PriceRequest>()
+    pricing.answer = request => {
+      asked.resolve(request)
+      return new Promise((_, reject) =>
+        request.signal.addEventListener('abort', () => reject(request.signal.reason)),
+      )
+    }
+    const socket = connect(port, '127.0.0.1')
+    socket.write(head({ ...JSON_HEAD, 'Content-Length': BODY.length }) + BODY)
+    const { signal } = await asked.promise
+    expect(gate.inFlight).toBe(1)
+    socket.resetAndDestroy()
+    expect(await firstEnded).toMatchObject({ status: 499, outcome: 'client_abort' })
+    expect(signal.aborted).toBe(true)
+    expect(gate.inFlight).toBe(0)
+    expect(store.writes).toEqual([])
+  })
+
+  test('answers a good order with 201 and where it is', async () => {
+    const { port, store } = await listening()
+    const request = head({ ...JSON_HEAD, 'Content-Length': BODY.length, Connection: 'close' }) + BODY
+    const answer = await exchange(port, request)
+    expect(answer).toMatch(/^HTTP\/1\.1 201 Created\r\n/)
+    expect(answer).toMatch(/\r\nLocation: \/v1\/orders\/[0-9a-f-]{36}\r\n/)
+    expect(answer).toMatch(/\r\nETag: "v1"\r\n/)
+    expect(answer).not.toMatch(/X-Powered-By|Idempotent-Replayed/i)
+    expect(await exchange(port, request)).toMatch(/\r\nIdempotent-Replayed: true\r\n/)
+    expect(store.orders).toBe(1)
+  })
+
+  const close = { Connection: 'close' }
+  const sized = (body: string | Buffer, headers: Record<string, string> = JSON_HEAD) =>
+    [head({ ...headers, ...close, 'Content-Length': Buffer.byteLength(body) }), body] as const
+  const chunked = (body: string) =>
+    [
+      head({ ...JSON_HEAD, ...close, 'Transfer-Encoding': 'chunked' }),
+      `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+    ] as const
+
+  test.each<[string, number, string, readonly (string | Buffer)[]]>([
+    ['no body', 400, 'malformed-json', [head({ ...JSON_HEAD, ...close })]],
+    [
+      'an empty chunked body',
+      400,
+      'malformed-json',
+      [head({ ...JSON_HEAD, ...close, 'Transfer-Encoding': 'chunked' }), '0\r\n\r\n'],
+    ],
+    ['half of an object', 400, 'malformed-json', sized('{"customerId":')],
+    ['a member named twice', 400, 'malformed-json', sized(BODY.replace('{', '{"currency":"EUR",'))],
+    ['bytes that are no UTF-8', 400, 'malformed-json', sized(Buffer.from([0x22, 0xff, 0x22]))],
+    ['a wrong type', 400, 'validation-failed', sized(BODY.replace('1', '"1"'))],
+    ['a deep nest', 400, 'validation-failed', sized('['.repeat(1_000) + ']'.repeat(1_000))],
+    ['too many bytes', 413, 'payload-too-large', sized('x'.repeat(2_049))],
+    ['too many bytes in chunks', 413, 'payload-too-large', chunked('x'.repeat(2_049))],
+    ['another type', 415, 'unsupported-media-type', sized(BODY, { 'Content-Type': 'text/plain' })],
+    ['no type', 415, 'unsupported-media-type', sized(BODY, {})],
+    [
+      'another charset',
+      415,
+      'unsupported-media-type',
+      sized(BODY, { 'Content-Type': 'application/json; charset=utf-16' }),
+    ],
+    [
+      'a content coding',
+      415,
+      'unsupported-media-type',
+      sized(BODY, { ...JSON_HEAD, 'Content-Encoding': 'gzip' }),
+    ],
+    [
+      'an unknown coding',
+      415,
+      'unsupported-media-type',
+      sized(BODY, { ...JSON_HEAD, 'Content-Encoding': 'x' }),
+    ],
+  ])('answers %s with %i %s and stores nothing', async (_name, status, code, bytes) => {
+    const { port, store, ended, gate } = await listening()
+    const answer = await exchange(port, ...bytes)
+    expect(answer.slice(0, answer.indexOf('\r\n'))).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(answer).toMatch(/\r\nContent-Type: application\/problem\+json\r\n/)
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({ code, status })
+    expect(store.writes).toEqual([])
+    expect(ended.map(message => message.status)).toEqual([status])
+    expect(gate.inFlight).toBe(0)
+  })
+})
