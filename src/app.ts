@@ -76,7 +76,11 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
   async function build(): Promise<App> {
     const bundled: BundledPricing | undefined =
-      config.outbound.baseUrl === 'bundled' ? await startBundledPricing(PRICE_FILE) : undefined
+      config.outbound.baseUrl === 'bundled'
+        ? await startBundledPricing(PRICE_FILE, error =>
+            logger.error({ err: error }, 'bundled pricing crashed'),
+          )
+        : undefined
     if (bundled) undo.push(() => bundled.close())
     const client = new PricingClient(bundled?.baseUrl ?? config.outbound.baseUrl, config.outbound, {
       channels: channels.outbound,

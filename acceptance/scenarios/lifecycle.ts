@@ -1,13 +1,15 @@
 import type { Scenario } from '../support/trial.ts'
+import { configuration } from './lifecycle/configuration.ts'
 import { drain } from './lifecycle/drain.ts'
-import { refusals } from './lifecycle/refusals.ts'
+import { footing } from './lifecycle/footing.ts'
 
 /** How the process comes and goes: it refuses to start on a bad footing, and it leaves nobody unanswered. */
 export const lifecycle: Scenario = {
   name: 'lifecycle',
   limitMs: 120_000,
   async play(trial) {
-    await refusals(trial)
+    await configuration(trial)
+    await footing(trial)
     await drain(trial)
   },
 }

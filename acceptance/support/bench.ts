@@ -35,7 +35,7 @@ export async function openBench(trial: Trial, config: Json = {}): Promise<Bench>
  * Budgets so wide that a check can hold requests in a stage for as long as it likes. In the proportions of the
  * real ones, so that every constraint between them still holds.
  */
-export const WIDE_BUDGETS: Json = {
+export const WIDE_BUDGETS = {
   deadline: { requestBudgetMs: 12_000 },
   outbound: { leaseMs: 11_000, totalMs: 10_500, attemptMs: 5_000 },
-}
+} satisfies Json

@@ -1,3 +1,6 @@
+import { requestBytes } from './connection.ts'
+import { KEYS } from './keys.ts'
+
 let serial = 0
 
 /** A key that no other check uses. */
@@ -28,4 +31,15 @@ export function sampleText(piece: string, replacement: string): string {
     '{"customerId":"customer-7","currency":"EUR","items":[{"sku":"SKU-text","quantity":2}],"reference":"ref-9"}'
   if (!text.includes(piece)) throw new Error(`the sample has no ${piece}`)
   return text.replace(piece, replacement)
+}
+
+/** The bytes of a POST of an order by the key that may do everything, with `extra` headers. */
+export function orderBytes(key: string, body: string, extra: Readonly<Record<string, string>> = {}): Buffer {
+  const headers = {
+    authorization: `Bearer ${KEYS.full}`,
+    'content-type': 'application/json',
+    'idempotency-key': key,
+    ...extra,
+  }
+  return requestBytes('POST', '/v1/orders', headers, body)
 }

@@ -82,7 +82,7 @@ export class Exchange {
 
   /** The lease's end is no outcome of its own once somebody has answered: then it is only an echo. */
   #expire(end: LeaseEnd | undefined): void {
-    if (end === undefined || end.cause === 'abandoned' || this.answered) return
+    if (end === undefined || this.answered) return
     this.#settlement.settle('budget')
     const { budgetMs } = this.lease
     this.#writeProblem(new Problem('budget-exhausted', { budgetMs, stage: end.stage, committed: 'no' }))

@@ -15,7 +15,7 @@ import type { Transport } from './transport.ts'
  * One timer serves all three budgets: whichever of attempt, total and lease comes first is the moment.
  */
 export function attempt(
-  transport: Transport,
+  transport: Pick<Transport, 'send'>,
   options: OutboundOptions,
   channels: OutboundChannels,
   clock: Clock,
@@ -29,7 +29,7 @@ export function attempt(
     const settlement = new Settlement<AttemptResult>(channels.late)
     const exchange = new AbortController()
     const stop = (result: AttemptResult, reason: unknown) => {
-      if (settlement.settle(result)) exchange.abort(reason)
+      if (settlement.winner === undefined && settlement.settle(result)) exchange.abort(reason)
     }
     const onAbort = () => stop('cancelled', call.signal.reason)
     call.signal.addEventListener('abort', onAbort, { once: true })

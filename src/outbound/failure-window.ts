@@ -40,7 +40,7 @@ export class FailureWindow {
   }
 
   clear(): void {
-    for (const bucket of this.#buckets) bucket.number = -1
+    for (const bucket of this.#buckets) Object.assign(bucket, { number: -1, good: 0, bad: 0 })
   }
 
   #number(): number {

@@ -77,9 +77,8 @@ function readPriceList(text: string, asked: readonly string[]): PriceList {
     prices.set(sku, unitPrice)
   }
   const saidUnknown = new Set<unknown>(answer.unknown)
-  const unknown = asked.filter(sku => !prices.has(sku))
-  if (!unknown.every(sku => saidUnknown.has(sku))) throw new OutboundFailure('failed')
-  return { prices, unknown }
+  if (!asked.every(sku => prices.has(sku) !== saidUnknown.has(sku))) throw new OutboundFailure('failed')
+  return { prices, unknown: asked.filter(sku => saidUnknown.has(sku)) }
 }
 
 function parseObject(text: string): Record<string, unknown> {

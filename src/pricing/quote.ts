@@ -9,7 +9,7 @@ import { OutboundFailure, type PricingClient } from '../outbound/index.ts'
  */
 export interface PricingContext {
   readonly cache: L1<number>
-  readonly client: PricingClient
+  readonly client: Pick<PricingClient, 'fetch'>
   readonly commitReserveMs: number
 }
 

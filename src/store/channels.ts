@@ -7,7 +7,7 @@ export interface StoreChannels {
   readonly late: Channel<{ kind: string }>
   /** The store stopped or began again to work normally. */
   readonly health: Channel<{ degraded: string | undefined }>
-  /** Something failed inside. The reason is for the operator's log only: it may hold SQL or a path. */
+  /** Something failed inside, once for each run of the same. For the operator's log only: may hold SQL or a path. */
   readonly trouble: Channel<{ reason: string }>
 }
 

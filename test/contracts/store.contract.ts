@@ -9,7 +9,9 @@ export interface StoreHarness {
   /** Opens a store there; again after a close, to see what it kept. */
   open(): Promise<Store>
   /** What lies there, counted past the store. */
-  rows(): Promise<{ keys: number; orders: number; events: number }> | { keys: number; orders: number; events: number }
+  rows():
+    | Promise<{ keys: number; orders: number; events: number }>
+    | { keys: number; orders: number; events: number }
   dispose(): Promise<void>
 }
 
@@ -161,7 +163,9 @@ export function storeContract(name: string, makeHarness: () => StoreHarness | Pr
         if (order.kind !== reply.kind) wrong.push('half')
       }
       expect(wrong).toEqual([])
-      expect(cases.filter(({ verdict }) => verdict.kind === 'unavailable' || verdict.kind === 'taken')).toEqual([])
+      expect(
+        cases.filter(({ verdict }) => verdict.kind === 'unavailable' || verdict.kind === 'taken'),
+      ).toEqual([])
       const { keys, orders, events } = await harness.rows()
       expect([keys, events]).toEqual([orders, orders])
     })

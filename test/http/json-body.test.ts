@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type OrderRequest, orderRequestSchema } from '../../src/domain/index.ts'
 import { type FieldError, Problem } from '../../src/errors/index.ts'
-import { parseBody } from '../../src/http/json-body.ts'
+import { parseBody, requireJson } from '../../src/http/json-body.ts'
 import { problemBody } from '../../src/http/problem.ts'
 
 const name = fc.stringMatching(/^[A-Za-z0-9_.:-]{1,64}$/)
@@ -113,12 +113,6 @@ describe('a body', () => {
     expect(problemOf(body)?.code).toBe('malformed-json')
   })
 
-  test('that never was read is malformed', () => {
-    for (const body of [undefined, null, {}, 'text', []]) {
-      expect(() => parseBody(body, orderRequestSchema)).toThrow('malformed-json')
-    }
-  })
-
   test.each([
     ['arrays', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
@@ -211,5 +205,49 @@ describe('a body', () => {
         expect([undefined, 'malformed-json', 'validation-failed']).toContain(problemOf(spoilt)?.code)
       }),
     )
+  })
+})
+
+describe('requireJson', () => {
+  const codeOf = (headers: Record<string, string>) => {
+    try {
+      requireJson({ 'content-length': '2', ...headers })
+      return undefined
+    } catch (error) {
+      return (error as Problem).code
+    }
+  }
+
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json;charset=utf-8',
+    'application/json ; charset="UTF-8"',
+    'application/json; charset=utf8; profile=x',
+  ])('takes %s', type => {
+    expect(codeOf({ 'content-type': type })).toBeUndefined()
+    expect(codeOf({ 'content-type': type, 'content-encoding': 'Identity' })).toBeUndefined()
+    for (const coding of ['gzip', 'br', 'x', 'identity, gzip', '']) {
+      expect(codeOf({ 'content-type': type, 'content-encoding': coding })).toBe('unsupported-media-type')
+    }
+  })
+
+  test.each([
+    '',
+    'text/json',
+    'application/json5',
+    'application/jsonp;a=b',
+    'application/problem+json',
+    'application/json; charset=utf-16',
+    'application/json; charset=latin1',
+    'text/plain; application/json',
+    'multipart/form-data; boundary=application/json',
+  ])('refuses %j', type => expect(codeOf({ 'content-type': type })).toBe('unsupported-media-type'))
+
+  test('misses a body that was never announced, whatever its type', () => {
+    for (const length of ['0', '00', '']) expect(codeOf({ 'content-length': length })).toBe('malformed-json')
+    expect(
+      codeOf({ 'content-length': '0', 'transfer-encoding': 'chunked', 'content-type': 'application/json' }),
+    ).toBe(undefined)
   })
 })

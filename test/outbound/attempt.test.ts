@@ -23,8 +23,10 @@ const steps = fc.array(
 )
 
 /** One attempt over a transport that answers when told, and listens to its signal only if it is `obedient`. */
-function launch(options: { leftMs: number; endedBy: PriceCall['endedBy']; obedient: boolean }) {
-  const clock = new VirtualClock()
+function launch(
+  options: { leftMs: number; endedBy: PriceCall['endedBy']; obedient: boolean },
+  clock = new VirtualClock(),
+) {
   const channels = outboundChannels()
   const results: string[] = []
   const late: string[] = []
@@ -59,6 +61,19 @@ function launch(options: { leftMs: number; endedBy: PriceCall['endedBy']; obedie
       (error: unknown) => error,
     )
   return { clock, request, exchange, results, late, sent, start }
+}
+
+/** A clock whose poll lasts until `pollIsOver`, so that promises can go on in between. */
+class PollingClock extends VirtualClock {
+  #waiting: (() => void)[] = []
+
+  override afterPoll(fire: () => void): void {
+    this.#waiting.push(fire)
+  }
+
+  pollIsOver(): void {
+    for (const fire of this.#waiting.splice(0)) fire()
+  }
 }
 
 const HANG_UP = new Error('the client hung up')
@@ -154,6 +169,33 @@ describe('an attempt', () => {
     expect(await outcome).toMatchObject({ kind: 'timeout' })
     expect(results).toEqual(['expired'])
     expect(late).toEqual(['won'])
+  })
+
+  /** The loop stalls past the moment of an attempt; when it goes on, `ready` is what the sockets have to say. */
+  async function stalled(ready: (launched: ReturnType<typeof launch>) => void) {
+    const clock = new PollingClock()
+    const launched = launch({ leftMs: 100, endedBy: 'limit', obedient: true }, clock)
+    const outcome = launched.start()
+    clock.block(ATTEMPT_MS + 20)
+    clock.turn()
+    ready(launched)
+    await promisesSettled()
+    clock.pollIsOver()
+    return { outcome: await outcome, results: launched.results, late: launched.late }
+  }
+
+  test('wins after a stall by an answer that was waiting, and expires only without one', async () => {
+    const answered = await stalled(({ exchange }) => exchange.resolve(LIST))
+    expect(answered).toMatchObject({ outcome: 'won', results: ['won'] })
+    const silent = await stalled(() => {})
+    expect(silent).toMatchObject({ outcome: { kind: 'timeout' }, results: ['expired'] })
+  })
+
+  // Fault: what runs after the poll settles again without asking whether the attempt is over by then, so that a
+  // good answer is counted once more as a late "expired". Mend: stop there only while settlement.winner is undefined.
+  test('that is settled during the poll counts its own timer as nothing late', async () => {
+    expect((await stalled(({ exchange }) => exchange.resolve(LIST))).late).toEqual([])
+    expect((await stalled(({ request }) => request.abort(HANG_UP))).late).toEqual([])
   })
 
   test.each([

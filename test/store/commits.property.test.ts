@@ -121,7 +121,8 @@ class World {
       if (verdict === 'taken') expect(told).toBe('taken of taken')
       if (verdict === 'withdrawn') expect(told).toBe('withdrawn of undefined')
       if (verdict === 'unknown') expect(fate).toBeDefined()
-      if (verdict === 'unavailable') expect(['unavailable of undefined', 'unavailable of failed']).toContain(told)
+      if (verdict === 'unavailable')
+        expect(['unavailable of undefined', 'unavailable of failed']).toContain(told)
       if (verdict === undefined && abortedAtMs !== undefined) {
         expect(nowMs - abortedAtMs).toBeLessThan(GRACE_MS)
         expect(fate).toBe('claimed')
@@ -149,7 +150,9 @@ const step: fc.Arbitrary<(world: World) => void | Promise<void>> = fc.oneof(
   { weight: 3, arbitrary: fc.constant((world: World) => world.claim()) },
   {
     weight: 3,
-    arbitrary: fc.array(fate, { minLength: 1, maxLength: 4 }).map(fates => (world: World) => world.answer(fates)),
+    arbitrary: fc
+      .array(fate, { minLength: 1, maxLength: 4 })
+      .map(fates => (world: World) => world.answer(fates)),
   },
   { weight: 1, arbitrary: fc.constant((world: World) => world.locked()) },
   { weight: 1, arbitrary: fc.boolean().map(committed => (world: World) => world.crash(committed)) },
@@ -165,7 +168,9 @@ const step: fc.Arbitrary<(world: World) => void | Promise<void>> = fc.oneof(
   { weight: 4, arbitrary: fc.constant((world: World) => world.ready()) },
   {
     weight: 3,
-    arbitrary: fc.integer({ min: 1, max: 60 }).map(ms => (world: World) => world.bench.clock.advanceAsync(ms)),
+    arbitrary: fc
+      .integer({ min: 1, max: 60 })
+      .map(ms => (world: World) => world.bench.clock.advanceAsync(ms)),
   },
 )
 
@@ -195,13 +200,17 @@ it('tells each caller the truth, once and in time, whatever the interleaving', a
         await promisesSettled()
         world.check()
         expect(world.callers.filter(({ verdict }) => verdict === undefined)).toEqual([])
-        expect(world.callers.flatMap(({ controller }) => getEventListeners(controller.signal, 'abort'))).toEqual([])
+        expect(
+          world.callers.flatMap(({ controller }) => getEventListeners(controller.signal, 'abort')),
+        ).toEqual([])
         expect(bench.clock.pendingTimers).toBe(0)
         // First come, first sent.
         const asked = world.callers.map(({ id }) => id).filter(id => world.ordered.includes(id))
         expect(world.ordered).toEqual(asked)
         // Each verdict that nobody waited for was reported, and no other.
-        const unheard = world.callers.filter(({ id, verdict }) => verdict === 'unknown' && world.ordered.includes(id))
+        const unheard = world.callers.filter(
+          ({ id, verdict }) => verdict === 'unknown' && world.ordered.includes(id),
+        )
         expect(bench.late).toHaveLength(unheard.length)
         for (const { verdict } of world.callers) seen.add(String(verdict))
         for (const kind of bench.late) seen.add(`late ${kind}`)

@@ -1,18 +1,11 @@
 import type { Bench } from '../../support/bench.ts'
-import { requestBytes } from '../../support/connection.ts'
 import { created, same } from '../../support/expect.ts'
-import { KEYS } from '../../support/keys.ts'
 import { Metrics } from '../../support/metrics.ts'
-import { freshKey, sampleOrder } from '../../support/samples.ts'
+import { freshKey, orderBytes, sampleOrder } from '../../support/samples.ts'
 import { until } from '../../support/until.ts'
 
 /** A client that hangs up gets nothing written, is counted as 499, and its order is not made. */
 export async function hangUps({ trial, api, pricing, server, admin }: Bench): Promise<void> {
-  const headers = (key: string) => ({
-    authorization: `Bearer ${KEYS.full}`,
-    'content-type': 'application/json',
-    'idempotency-key': key,
-  })
   const aborts = async () => {
     const metrics = await Metrics.read(admin)
     return metrics.sum('punctual_requests_total', { status: '499', outcome: 'client_abort' })
@@ -23,7 +16,7 @@ export async function hangUps({ trial, api, pricing, server, admin }: Bench): Pr
       const [key, request, before, calls] = [freshKey(), sampleOrder(), await aborts(), pricing.calls.length]
       pricing.behaviour = { kind: 'hold' }
       const connection = await trial.connect(server.port)
-      connection.send(requestBytes('POST', '/v1/orders', headers(key), JSON.stringify(request)))
+      connection.send(orderBytes(key, JSON.stringify(request)))
       const call = await pricing.called(calls + 1)
       connection.destroy(how)
       await until('the call to pricing to be cancelled', () => call.abandoned)
@@ -36,7 +29,7 @@ export async function hangUps({ trial, api, pricing, server, admin }: Bench): Pr
     await trial.check(`a client that hangs up (${how}) in the middle of its body`, async () => {
       const [key, request, before, calls] = [freshKey(), sampleOrder(), await aborts(), pricing.calls.length]
       const connection = await trial.connect(server.port)
-      const bytes = requestBytes('POST', '/v1/orders', headers(key), JSON.stringify(request))
+      const bytes = orderBytes(key, JSON.stringify(request))
       connection.send(bytes.subarray(0, -10))
       await until('the request to be seen', async () => {
         const metrics = await Metrics.read(admin)

@@ -1,8 +1,7 @@
 import type { Bench } from '../../support/bench.ts'
-import { requestBytes } from '../../support/connection.ts'
 import { answered, between, created, demand, problem, same, status } from '../../support/expect.ts'
 import { KEYS } from '../../support/keys.ts'
-import { freshKey, sampleOrder } from '../../support/samples.ts'
+import { freshKey, orderBytes, sampleOrder } from '../../support/samples.ts'
 
 const host = 'host: 127.0.0.1\r\n'
 const post = (headers: string, body = '') =>
@@ -66,19 +65,11 @@ export async function wire({ trial, api, server }: Bench): Promise<void> {
     status(await api.get('/health/live'), 200)
   })
 
-  const headers = { authorization: `Bearer ${KEYS.full}`, 'content-type': 'application/json' }
-
   await trial.check('Expect: 100-continue is answered, then the order is made', async () => {
     const connection = await trial.connect(server.port)
     const body = JSON.stringify(sampleOrder())
-    const length = String(Buffer.byteLength(body))
-    const expecting = {
-      ...headers,
-      'idempotency-key': freshKey(),
-      expect: '100-continue',
-      'content-length': length,
-    }
-    connection.send(requestBytes('POST', '/v1/orders', expecting))
+    const expecting = { expect: '100-continue', 'content-length': String(Buffer.byteLength(body)) }
+    connection.send(orderBytes(freshKey(), '', expecting))
     same(answered(await connection.read(1_000)).status, 100, 'the interim status')
     connection.send(body)
     created(answered(await connection.read()))
@@ -87,14 +78,7 @@ export async function wire({ trial, api, server }: Bench): Promise<void> {
   await trial.check('requests sent in one go on one socket are answered in order', async () => {
     const connection = await trial.connect(server.port)
     const orders = Array.from({ length: 5 }, (_, index) => sampleOrder({ reference: `pipelined ${index}` }))
-    const bytes = orders.map(order =>
-      requestBytes(
-        'POST',
-        '/v1/orders',
-        { ...headers, 'idempotency-key': freshKey() },
-        JSON.stringify(order),
-      ),
-    )
+    const bytes = orders.map(order => orderBytes(freshKey(), JSON.stringify(order)))
     connection.send(Buffer.concat(bytes))
     for (const { reference } of orders)
       same(created(answered(await connection.read())).reference, reference, 'reference')
@@ -103,11 +87,10 @@ export async function wire({ trial, api, server }: Bench): Promise<void> {
   await trial.check('a refused request does not spoil the next one on its socket', async () => {
     const connection = await trial.connect(server.port)
     for (const body of ['{', JSON.stringify({ ...sampleOrder(), currency: 'euro' })]) {
-      connection.send(requestBytes('POST', '/v1/orders', { ...headers, 'idempotency-key': freshKey() }, body))
+      connection.send(orderBytes(freshKey(), body))
       problem(answered(await connection.read()), 400, 'malformed-json', 'validation-failed')
     }
-    const order = JSON.stringify(sampleOrder())
-    connection.send(requestBytes('POST', '/v1/orders', { ...headers, 'idempotency-key': freshKey() }, order))
+    connection.send(orderBytes(freshKey(), JSON.stringify(sampleOrder())))
     created(answered(await connection.read()))
     demand(!connection.closed, 'the socket still open')
   })

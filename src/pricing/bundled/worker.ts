@@ -18,10 +18,12 @@ const MAX_REQUEST_BYTES = 65_536
 
 const server = createServer((req, res) => {
   if (req.method !== 'POST' || req.url !== '/v1/prices:batch') return answer(res, 404, {})
-  readBody(req).then(
-    body => answer(res, 200, priceBatch(body)),
-    () => answer(res, 400, {}),
-  )
+  readBody(req)
+    .then(priceBatch)
+    .then(
+      batch => answer(res, 200, batch),
+      () => answer(res, 400, {}),
+    )
 })
 
 function priceBatch(body: string) {

@@ -20,6 +20,7 @@ import type { ThreadListener, ThreadPort } from './thread.ts'
 export class BatchThread<Item> {
   #state: State<Item> = { kind: 'down', timer: undefined }
   #fault: Fault | undefined
+  #reason: string | undefined
   #crashes = 0
   #flushing = false
   #probe: Timer | undefined
@@ -165,7 +166,9 @@ export class BatchThread<Item> {
   #report(fault: Fault | undefined, reason?: string): void {
     const changed = fault !== this.#fault
     this.#fault = fault
-    if (reason !== undefined) this.#spec.onTrouble(reason)
+    // A lock that is held for a minute fails some 300 batches with one and the same line.
+    if (reason !== undefined && reason !== this.#reason) this.#spec.onTrouble(reason)
+    this.#reason = reason
     if (changed) this.#spec.onHealth()
   }
 
@@ -190,7 +193,7 @@ export interface BatchThreadSpec<Item> {
   refuse(item: Item): void
   /** `fault` has changed. */
   onHealth(): void
-  /** Something failed; a line for the operator. */
+  /** Something failed; a line for the operator, given again only after another or after a success. */
   onTrouble(reason: string): void
 }
 

@@ -3,6 +3,7 @@ import type { StoreChannels } from '../channels.ts'
 import type { CommitVerdict, OrderWrite } from '../port.ts'
 import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
 import { CLAIM, type Flat, packWrite, REPLY_LENGTH, unpackReply, VERDICT } from './protocol.ts'
+import type { ThreadListener, ThreadPort } from './thread.ts'
 
 /**
  * Commits: the event loop's side of the writer. Each write has one end, and its caller never waits longer than its
@@ -103,10 +104,7 @@ export interface CommitsDeps
   > {
   readonly channels: StoreChannels
   readonly settleGraceMs: number
-  start(
-    slots: Int32Array<SharedArrayBuffer>,
-    listener: Parameters<BatchThreadSpec<PendingWrite>['start']>[0],
-  ): ReturnType<BatchThreadSpec<PendingWrite>['start']>
+  start(slots: Int32Array<SharedArrayBuffer>, listener: ThreadListener): ThreadPort
 }
 
 /** One write and its caller. Listens to the signal itself, which spares a closure for each order. */

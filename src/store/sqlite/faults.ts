@@ -43,5 +43,5 @@ export function codeOf(error: unknown): string {
 export function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   const code = codeOf(error)
-  return `${code && `${code}: `}${message}`.replaceAll(/\s+/g, ' ')
+  return `${message.startsWith(code) ? '' : `${code}: `}${message}`.replaceAll(/\s+/g, ' ')
 }

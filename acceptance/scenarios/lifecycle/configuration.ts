@@ -1,17 +1,8 @@
-import { once } from 'node:events'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
-import { join } from 'node:path'
-import { between, demand, same } from '../../support/expect.ts'
+import { demand, same } from '../../support/expect.ts'
 import { KEY_ENTRIES } from '../../support/keys.ts'
-import {
-  type Ending,
-  type Json,
-  runToEnd,
-  type ServerOptions,
-  temporaryFolder,
-} from '../../support/server.ts'
+import { type Json, runToEnd } from '../../support/server.ts'
 import type { Trial } from '../../support/trial.ts'
+import { clear, shown } from './ending.ts'
 
 const START_LIMIT_MS = 5_000
 const CONFIG_EXIT_CODE = 78
@@ -82,8 +73,8 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
   ],
 }
 
-/** Each bad footing ends in a clear line and a non-zero exit, at once. */
-export async function refusals(trial: Trial): Promise<void> {
+/** A broken configuration is refused at once, with all that is wrong with it. */
+export async function configuration(trial: Trial): Promise<void> {
   for (const [what, [config, ...named]] of Object.entries(BROKEN)) {
     await trial.check(`configuration: ${what} is refused with 78`, async () => {
       const ending = await runToEnd({ config }, START_LIMIT_MS)
@@ -141,79 +132,4 @@ export async function refusals(trial: Trial): Promise<void> {
     }
     return shown(ending)
   })
-
-  await ports(trial)
-  await stores(trial)
-}
-
-async function ports(trial: Trial): Promise<void> {
-  const occupant = createServer()
-  occupant.listen(0, '127.0.0.1')
-  await once(occupant, 'listening')
-  trial.own(() => {
-    occupant.close()
-  })
-  const { port } = occupant.address() as AddressInfo
-  for (const [what, options] of Object.entries<ServerOptions>({
-    'the port': { env: { PORT: String(port) } },
-    'the admin port': { config: { http: { adminPort: port } } },
-  })) {
-    await trial.check(`${what} is in use: one clear line and a non-zero exit`, () =>
-      oneLine(options, String(port)),
-    )
-  }
-}
-
-async function stores(trial: Trial): Promise<void> {
-  const folder = await temporaryFolder()
-  trial.own(() => rm(folder, { recursive: true }))
-  const file = join(folder, 'file')
-  await writeFile(file, 'just text, and more of it than a page of a database has in its header. '.repeat(100))
-  const directory = join(folder, 'directory')
-  await mkdir(directory)
-  for (const [what, path] of Object.entries({
-    'is a directory': directory,
-    'lies below a file': join(file, 'store.db'),
-    'is a file that is no database': file,
-    'lies where nothing can be written': '/proc/punctual/store.db',
-  })) {
-    await trial.check(`the store path ${what}: one clear line and a non-zero exit`, () =>
-      oneLine({ env: { STORE_PATH: path } }, path),
-    )
-  }
-}
-
-/** Ends by itself with exactly one line of complaint, which names `culprit`. */
-async function oneLine(options: ServerOptions, culprit: string): Promise<string> {
-  const ending = await runToEnd(options, START_LIMIT_MS)
-  demand(ending.code > 0, `a non-zero exit code, saw ${ending.code}`)
-  between(ending.elapsedMs, 0, START_LIMIT_MS, 'the time to the exit, in ms,')
-  const complaints = ending.lines.filter(isComplaint)
-  same(complaints.length, 1, `of ${JSON.stringify(ending.lines)} the number of complaints`)
-  demand(String(complaints[0]).includes(culprit), `${culprit} in the complaint, saw ${complaints[0]}`)
-  clear(ending)
-  return shown(ending)
-}
-
-/** A line that is not a log line of level info or below. */
-function isComplaint(line: string): boolean {
-  let level: unknown
-  try {
-    level = (JSON.parse(line) as { level?: unknown }).level
-  } catch {
-    return true
-  }
-  const quiet: unknown[] = ['trace', 'debug', 'info', 10, 20, 30]
-  return !quiet.includes(level)
-}
-
-/** Words for whoever started it, not for whoever wrote it. */
-function clear({ lines }: Ending): void {
-  const text = lines.join('\n')
-  demand(!/^\s+at |\\n\s+at |node:internal|node_modules/m.test(text), `no stack trace, saw ${text}`)
-  for (const { sha256 } of KEY_ENTRIES) demand(!text.includes(sha256), 'no hash of an API key')
-}
-
-function shown({ code, lines }: Ending): string {
-  return `exit ${code} ${String(lines.filter(isComplaint)[0]).slice(0, 160)}`
 }

@@ -1,0 +1,158 @@
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { OrderWrite } from '../../src/store/index.ts'
+import { GroupCommit } from '../../src/store/sqlite/group-commit.ts'
+import { migrate } from '../../src/store/sqlite/migrations.ts'
+import { CLAIM, type Flat, packWrite, VERDICT } from '../../src/store/sqlite/protocol.ts'
+import { orderWrite } from '../support/order-write.ts'
+
+const { passedOver, created, taken, unavailable } = VERDICT
+
+describe('group commit', () => {
+  let db: Database.Database
+  let slots: Int32Array<SharedArrayBuffer>
+  let group: GroupCommit
+
+  beforeEach(() => {
+    db = new Database(':memory:')
+    migrate(db)
+    slots = new Int32Array(new SharedArrayBuffer(256))
+    group = new GroupCommit(db, slots)
+  })
+  afterEach(() => db.close())
+
+  function answer(...writes: OrderWrite[]) {
+    const packed: Flat = []
+    for (const write of writes) packWrite(packed, write)
+    return group.answer(packed)
+  }
+
+  const rows = () =>
+    ['idempotency', 'orders', 'outbox'].map(table =>
+      db.prepare(`SELECT count(*) FROM ${table}`).pluck().get(),
+    )
+
+  it('writes key, order and event', () => {
+    const write = orderWrite()
+    expect(answer(write)).toEqual({ kind: 'answered', values: [created] })
+    expect(db.prepare('SELECT * FROM idempotency').get()).toEqual({
+      tenant: 'tenant-1',
+      operation: 'orders.create',
+      key: write.key,
+      fingerprint: write.fingerprint,
+      status: 201,
+      headers: JSON.stringify({ location: write.reply.location, version: 1 }),
+      body: write.order.json,
+      created_at: write.atMs,
+    })
+    expect(db.prepare('SELECT * FROM orders').get()).toEqual({
+      id: write.order.id,
+      tenant: 'tenant-1',
+      customer_id: 'customer-1',
+      status: 'accepted',
+      version: 1,
+      body: write.order.json,
+      created_at: write.atMs,
+      updated_at: write.atMs,
+    })
+    expect(db.prepare('SELECT * FROM outbox').get()).toEqual({
+      sequence: 1,
+      event_id: write.event.id,
+      type: 'order.created',
+      subject: write.order.id,
+      tenant: 'tenant-1',
+      traceparent: write.event.traceparent,
+      time: write.atMs,
+      data: write.order.json,
+    })
+  })
+
+  it('passes over what was taken back, and claims the rest', () => {
+    slots[1] = CLAIM.withdrawn
+    expect(answer(orderWrite(), orderWrite(), orderWrite()).values).toEqual([created, passedOver, created])
+    expect([...slots.slice(0, 3)]).toEqual([CLAIM.claimed, CLAIM.withdrawn, CLAIM.claimed])
+    expect(rows()).toEqual([2, 2, 2])
+  })
+
+  it('gives the second write with a key the reply of the first, in one group', () => {
+    const [first, second] = [orderWrite({ key: 'k' }), orderWrite({ key: 'k', fingerprint: '0'.repeat(64) })]
+    expect(answer(first, second).values).toEqual([
+      created,
+      taken,
+      first.fingerprint,
+      201,
+      first.reply.location,
+      1,
+      first.order.json,
+    ])
+    expect(rows()).toEqual([1, 1, 1])
+  })
+
+  it('lets a bad row fail alone: a violation that is not the key', () => {
+    const old = orderWrite()
+    answer(old)
+    slots[2] = CLAIM.withdrawn
+    slots.fill(CLAIM.queued, 0, 2)
+    const { values, fault, reason } = answer(
+      orderWrite(),
+      orderWrite({ id: old.order.id, key: 'new' }),
+      orderWrite(),
+      orderWrite(),
+    )
+    expect(values).toEqual([created, unavailable, passedOver, created])
+    expect(fault).toBeUndefined()
+    expect(reason).toMatch(/^SQLITE_CONSTRAINT_PRIMARYKEY: /)
+    expect(rows()).toEqual([3, 3, 3])
+  })
+
+  it('lets a bad row fail alone: a value that the driver refuses', () => {
+    const bad = { ...orderWrite(), atMs: {} as number }
+    const { values, fault } = answer(orderWrite(), bad, orderWrite())
+    expect({ values, fault }).toEqual({ values: [created, unavailable, created], fault: undefined })
+    expect(rows()).toEqual([2, 2, 2])
+  })
+
+  it('lets a bad row fail alone when its last insert is the one that fails', () => {
+    db.exec(
+      `CREATE TRIGGER t BEFORE INSERT ON outbox WHEN new.tenant = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    )
+    expect(answer(orderWrite(), orderWrite({ tenant: 'bad' })).values).toEqual([created, unavailable])
+    expect(rows()).toEqual([1, 1, 1])
+  })
+
+  it('fails the whole group when SQLite has rolled it back by itself', () => {
+    db.exec(
+      `CREATE TRIGGER t BEFORE INSERT ON outbox WHEN new.tenant = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'no'); END`,
+    )
+    const { values, fault } = answer(orderWrite(), orderWrite({ tenant: 'bad' }), orderWrite())
+    expect({ values, fault }).toEqual({ values: [unavailable, unavailable, unavailable], fault: 'refused' })
+    expect(rows()).toEqual([0, 0, 0])
+    expect(answer()).toEqual({ kind: 'answered', values: [] })
+  })
+
+  it('fails the whole group when the disk is full, and works again once it is not', () => {
+    const pages = db.pragma('page_count', { simple: true })
+    db.pragma(`max_page_count = ${pages}`)
+    const writes = Array.from({ length: 40 }, () => orderWrite({ json: 'x'.repeat(2_000) }))
+    const full = answer(...writes)
+    expect(full).toMatchObject({ fault: 'full', values: Array(40).fill(unavailable) })
+    expect(rows()).toEqual([0, 0, 0])
+    db.pragma('max_page_count = 1000000')
+    slots.fill(CLAIM.queued)
+    expect(answer(...writes).values).toEqual(Array(40).fill(created))
+  })
+
+  it('claims nothing before it has the lock', () => {
+    // A transaction that is open already makes BEGIN fail, as a lock held elsewhere does.
+    db.exec('BEGIN IMMEDIATE')
+    const { values, fault } = answer(orderWrite(), orderWrite())
+    expect({ values, fault }).toEqual({ values: [unavailable, unavailable], fault: 'refused' })
+    expect([...slots.slice(0, 2)]).toEqual([CLAIM.queued, CLAIM.queued])
+  })
+
+  it('answers an empty group with a write that changes nothing', () => {
+    const before = db.prepare('SELECT total_changes()').pluck().get()
+    expect(group.answer([])).toEqual({ kind: 'answered', values: [] })
+    expect(db.prepare('SELECT total_changes()').pluck().get()).toBe(before)
+  })
+})
