@@ -22,6 +22,10 @@ if (unknown.length > 0) {
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
+let playing: Trial | undefined
+// A promise that nobody waits for any more, in a check that has already failed: a fault of its scenario, not the end.
+process.on('unhandledRejection', reason => playing?.abort(reason))
+
 let passed = 0
 let failed = 0
 for (const scenario of SCENARIOS) {
@@ -37,6 +41,7 @@ process.exit(failed > 0 ? 1 : 0)
 async function played(scenario: Scenario): Promise<Trial> {
   console.log(scenario.name)
   const trial = new Trial()
+  playing = trial
   let timer: NodeJS.Timeout | undefined
   const hung = new Promise<never>((_, reject) => {
     const fail = () => reject(new Error(`hung: the scenario ran past its ${scenario.limitMs} ms`))

@@ -1,125 +1,36 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { availableParallelism } from 'node:os'
+import { type Bench, describeFigure, reached } from './figure.ts'
+import { orders } from './orders.ts'
+import { outbound } from './outbound.ts'
 
 /**
- * Side by side in one run: durable orders per second under a closed loop of 50 connections, this server and a
- * naive one in turn, each on a fresh store. Machines are shared and noisy, so the figure to quote is the ratio
- * within a round, and of several rounds the median.
+ * Figures side by side in one run: ratios between this and a peer, or between a mechanism on and off.
  *
- *   npm run bench            5 rounds of 5 s
- *   npm run bench -- --short 1 round of 2 s, to see that it works
+ *   npm run bench                       every bench
+ *   npm run bench -- outbound           one of them
+ *   npm run bench -- --short            a quick look that each one works
  *
- * Needs `wrk` (Debian: `apt-get install wrk`). Exits 1 when the median ratio is below 3, unless short.
+ * Exits 1 when a figure is short of what is wanted, unless `--short`, whose figures mean little.
  */
-const SHORT = process.argv.includes('--short')
-const ROUNDS = SHORT ? 1 : 5
-const SECONDS = SHORT ? 2 : 5
-const CONNECTIONS = 50
-const WANTED_RATIO = 3
+const BENCHES: readonly Bench[] = [orders, outbound]
 
-const PEERS = {
-  punctual: ['src/main.ts'],
-  'naive express': ['acceptance/bench/naive-express.ts'],
-} as const
-type Peer = keyof typeof PEERS
-
-interface Reading {
-  readonly ordersPerSecond: number
-  readonly refused: number
-}
-
-await main()
-
-async function main(): Promise<void> {
-  if (!hasWrk()) {
-    process.stderr.write('bench: wrk is not installed (Debian: apt-get install wrk)\n')
-    process.exit(2)
-  }
-  process.stdout.write(
-    `${CONNECTIONS} connections, ${ROUNDS} × ${SECONDS} s each, ${availableParallelism()} cores\n`,
+const names = process.argv.slice(2).filter(name => name !== '--short')
+const short = process.argv.includes('--short')
+const unknown = names.filter(name => !BENCHES.some(bench => bench.name === name))
+if (unknown.length > 0) {
+  console.error(
+    `no bench is called ${unknown.join(', ')}; there are ${BENCHES.map(({ name }) => name).join(', ')}`,
   )
-  const ratios: number[] = []
-  const rates: Record<Peer, number[]> = { punctual: [], 'naive express': [] }
-  for (let round = 1; round <= ROUNDS; round++) {
-    const order: Peer[] = round % 2 ? ['punctual', 'naive express'] : ['naive express', 'punctual']
-    for (const peer of order) {
-      const { ordersPerSecond, refused } = await measure(peer)
-      rates[peer].push(ordersPerSecond)
-      process.stdout.write(
-        `round ${round}  ${peer.padEnd(14)} ${Math.round(ordersPerSecond)} orders/s, ${refused} not 2xx\n`,
-      )
-    }
-    ratios.push((rates.punctual.at(-1) ?? 0) / (rates['naive express'].at(-1) ?? 1))
-  }
-  for (const peer of Object.keys(rates) as Peer[]) {
-    process.stdout.write(`median   ${peer.padEnd(14)} ${Math.round(median(rates[peer]))} orders/s\n`)
-  }
-  const ratio = median(ratios)
-  const reached = ratio >= WANTED_RATIO
-  process.stdout.write(`ratio, median of ${ROUNDS}: ${ratio.toFixed(2)} (wanted: ${WANTED_RATIO})\n`)
-  if (!reached && !SHORT) process.exitCode = 1
+  process.exit(2)
 }
 
-/** One peer, one fresh store, one run of wrk. */
-async function measure(peer: Peer): Promise<Reading> {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'))
-  const server = spawn(process.execPath, [...PEERS[peer]], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      STORE_PATH: join(folder, 'orders.db'),
-      NODE_CONFIG: JSON.stringify({ http: { adminPort: 0 }, log: { level: 'info' } }),
-    },
-  })
-  try {
-    const port = await readyPort(server)
-    wrk(port, 1, `${peer[0]}warm`)
-    return wrk(port, SECONDS, `${peer[0]}run`)
-  } finally {
-    server.kill('SIGTERM')
-    await new Promise(resolve => server.once('exit', resolve))
-    rmSync(folder, { recursive: true, force: true })
-  }
+console.log(`${availableParallelism()} cores, Node.js ${process.version}`)
+let missed = 0
+for (const bench of BENCHES) {
+  if (names.length > 0 && !names.includes(bench.name)) continue
+  console.log(bench.name)
+  const figures = await bench.run({ short, say: line => console.log(`  ${line}`) })
+  for (const figure of figures) console.log(`  ${describeFigure(figure)}`)
+  missed += figures.filter(figure => !reached(figure)).length
 }
-
-async function readyPort(server: ChildProcess): Promise<number> {
-  if (server.stdout === null) throw new TypeError('a server without stdout')
-  for await (const line of createInterface({ input: server.stdout })) {
-    const entry = JSON.parse(line) as { msg?: string; port?: number }
-    if (entry.msg !== 'ready' || entry.port === undefined) continue
-    server.stdout.resume()
-    return entry.port
-  }
-  throw new Error('the server ended before it was ready')
-}
-
-function wrk(port: number, seconds: number, run: string): Reading {
-  const script = join(import.meta.dirname, 'orders.lua')
-  const url = `http://127.0.0.1:${port}/v1/orders`
-  const text = execFileSync('wrk', ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '-s', script, url], {
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, BENCH_RUN: run },
-  })
-  const all = Number(/(\d+) requests in/.exec(text)?.[1] ?? 0)
-  const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0)
-  return { ordersPerSecond: (all - refused) / seconds, refused }
-}
-
-function hasWrk(): boolean {
-  try {
-    execFileSync('wrk', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch (error) {
-    // wrk prints its version and exits with 1.
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
-  }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? 0
-}
+process.exit(missed > 0 && !short ? 1 : 0)

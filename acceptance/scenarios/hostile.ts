@@ -1,4 +1,4 @@
-import { openBench } from '../support/bench.ts'
+import { openBench, WIDE_BUDGETS } from '../support/bench.ts'
 import { same, status } from '../support/expect.ts'
 import { Metrics } from '../support/metrics.ts'
 import type { Scenario } from '../support/trial.ts'
@@ -10,7 +10,8 @@ export const hostile: Scenario = {
   name: 'hostile',
   limitMs: 60_000,
   async play(trial) {
-    const bench = await openBench(trial)
+    // Wide, so that a refusal which is quick is quick of its own and not because a budget ended it.
+    const bench = await openBench(trial, WIDE_BUDGETS)
     await bodies(bench)
     await wire(bench)
 

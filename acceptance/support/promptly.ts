@@ -1,5 +1,8 @@
 import type { Answer } from './answer.ts'
+import type { Client } from './client.ts'
 import { demand } from './expect.ts'
+import type { SampleOrder } from './samples.ts'
+import { until } from './until.ts'
 
 const ATTEMPTS = 3
 
@@ -23,4 +26,15 @@ export async function promptly(
     seen.push(`${quickestMs.toFixed(0)} to ${slowestMs.toFixed(0)} ms`)
   }
   demand(false, `answers after ${leastMs} to ${mostMs} ms, saw ${seen.join(', then ')}`)
+}
+
+/**
+ * Posts an order again, as a caller would, for as long as it is told to come back (503, 504): what "the same key
+ * succeeds later" means. Gives the first other answer.
+ */
+export function eventually(api: Client, key: string, request: SampleOrder): Promise<Answer> {
+  return until('an answer other than 503 and 504', async () => {
+    const answer = await api.order(key, request)
+    return answer.status !== 503 && answer.status !== 504 && answer
+  })
 }

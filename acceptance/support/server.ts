@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -106,8 +107,11 @@ export async function runToEnd(options: ServerOptions, limitMs: number, ...args:
   }
 }
 
-export function temporaryFolder(): Promise<string> {
-  return mkdtemp(join(tmpdir(), 'punctual-acceptance-'))
+/** A fresh folder, gone at the latest when this process ends. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'punctual-acceptance-'))
+  folders.add(folder)
+  return folder
 }
 
 interface Run {
@@ -119,9 +123,11 @@ interface Run {
 }
 
 const running = new Set<Run>()
-// The last resort when the acceptance itself is stopped: no server stays behind.
+const folders = new Set<string>()
+// The last resort when the acceptance itself is stopped: neither a server nor a store stays behind.
 process.on('exit', () => {
   for (const { child } of running) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
 function launch(

@@ -56,6 +56,7 @@ export class Trial {
 
   /** Ends the trial for a reason that no check has caught: it counts as one failed check. */
   abort(reason: unknown): void {
+    if (this.#ended) return
     this.#fail(this.#current ?? 'the scenario runs to its end', reason)
     this.#ended = true
   }

@@ -9,6 +9,10 @@ import type { Clock } from '../runtime/index.ts'
  *   suspect ──a poll that accepted nobody──▶ calm         the queue was empty
  *   suspect ──511 accepted──▶ calm                        it held no more than that (net.Server's backlog)
  *
+ * Two waits are not seen: up to one beat before the stall (15 ms at most), and that of connections which queue
+ * behind handlers none of which alone is a stall; suspecting those as well charged requests that had not waited
+ * by up to 400 ms.
+ *
  * A connection that joined the queue after the stall is charged as well: the bound stays a bound, and errs towards
  * a 504 that says nothing was done.
  */
@@ -21,7 +25,11 @@ export class ListenQueue {
   }
 
   stalled(sinceMs: number): void {
-    if (this.#suspect) return
+    if (this.#suspect) {
+      // The queue may have filled up anew.
+      this.#suspect.accepted = 0
+      return
+    }
     this.#suspect = { sinceMs, accepted: 0, quiet: true }
     this.#clock.afterPoll(() => this.#afterPoll())
   }

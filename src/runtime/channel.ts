@@ -1,4 +1,4 @@
-import { inspect } from 'node:util'
+import { inspect, types } from 'node:util'
 
 /**
  * Channel: how a mechanism reports what happened without knowing who listens. Publishing to nobody costs one
@@ -21,7 +21,10 @@ export class Channel<Message> {
       try {
         listener(message)
       } catch (error) {
-        process.emitWarning(error instanceof Error ? error : inspect(error), 'ChannelListenerWarning')
+        process.emitWarning(
+          types.isNativeError(error) ? error : inspect(error, { customInspect: false }),
+          'ChannelListenerWarning',
+        )
       }
     }
   }

@@ -1,7 +1,7 @@
 export { BoundedQueue } from './bounded-queue.ts'
 export { Channel } from './channel.ts'
 export { type Clock, systemClock, type Timer } from './clock.ts'
-export { fraction, group, type OptionMeta, oneOf, text, wholeNumber } from './option.ts'
+export { flag, fraction, group, type OptionMeta, oneOf, text, wholeNumber } from './option.ts'
 export { drawRandom, randomHex } from './random.ts'
 export { sleep } from './sleep.ts'
 export { type TraceContext, traceFrom } from './trace-context.ts'

@@ -48,6 +48,13 @@ export function fraction(option: NumberOption) {
     .meta({ ...meta(option) })
 }
 
+export function flag(option: OptionDoc & { default: boolean }) {
+  return z
+    .boolean()
+    .default(option.default)
+    .meta({ ...meta(option) })
+}
+
 export function text(option: OptionDoc & { default: string; pattern?: RegExp; maxLength: number }) {
   const base = z.string().max(option.maxLength)
   const schema = option.pattern ? base.regex(option.pattern) : base

@@ -88,6 +88,8 @@ describe('violations', () => {
         outbound: { leaseMs: 2900, totalMs: 2800, attemptMs: 501, breaker: { samplingSeconds: 1 } },
       },
     ],
+    'hedge-within-attempt': [{ outbound: { hedge: { minDelayMs: 40 } } }],
+    'batch-window-within-attempt': [{ outbound: { batch: { windowMs: 40 } } }],
     'permits-carry-target': [{ capacity: { maxConcurrent: 59 } }],
     'busy-timeout-within-budget': [{ store: { sqlite: { busyTimeoutMs: 200 } } }],
     'drain-within-shutdown': [{ lifecycle: { drainSeconds: 10, shutdownTimeoutSeconds: 10 } }],

@@ -89,7 +89,8 @@ describe('the listen queue', () => {
         for (const { stalls, accepts } of turns) {
           clock.block(1)
           if (stalls) queue.stalled(clock.nowMs())
-          if (stalls) suspect ??= { sinceMs: clock.nowMs(), left: LISTEN_QUEUE }
+          // A further stall may have filled the queue anew.
+          if (stalls) suspect = { sinceMs: suspect?.sinceMs ?? clock.nowMs(), left: LISTEN_QUEUE }
           const readNext: typeof fresh = []
           clock.turn(() => {
             for (let accepted = 0; accepted < accepts; accepted++) {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, type MockInstance, test, vi } from 'vitest'
 import { Channel } from '../../src/runtime/index.ts'
@@ -61,6 +62,19 @@ test.each([
   channel.publish('b')
   expect(got).toEqual(['first a', 'last a', 'first b', 'last b'])
   expect(warnings).toHaveBeenCalledTimes(2)
+})
+
+// The report asks the thrown object how it wants to be shown, and that answer escapes into the publisher.
+test('a listener that throws what cannot be shown harms nobody', () => {
+  const channel = new Channel<string>()
+  channel.subscribe(() => {
+    throw {
+      [inspect.custom]() {
+        throw new Error('cannot be shown')
+      },
+    }
+  })
+  channel.publish('a')
 })
 
 test('a listener that is subscribed twice hears everything twice, and each of its leaves is its own', () => {

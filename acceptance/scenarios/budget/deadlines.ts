@@ -3,7 +3,7 @@ import type { Bench } from '../../support/bench.ts'
 import type { Connection } from '../../support/connection.ts'
 import { answered, between, created, demand, matches, problem, same } from '../../support/expect.ts'
 import { Metrics } from '../../support/metrics.ts'
-import { promptly } from '../../support/promptly.ts'
+import { eventually, promptly } from '../../support/promptly.ts'
 import { freshKey, orderBytes, sampleOrder } from '../../support/samples.ts'
 import { until } from '../../support/until.ts'
 
@@ -13,9 +13,9 @@ const ANSWER_LIMIT_MS = 250
 /** Pricing that is too slow, budgets that are shorter, bodies that trickle. */
 export async function deadlines({ trial, api, pricing, server, admin }: Bench): Promise<void> {
   await trial.check('pricing sees what is left for an attempt, who asks, and in which trace', async () => {
-    const answer = await api.order(freshKey(), sampleOrder())
+    const answer = await eventually(api, freshKey(), sampleOrder())
     created(answer)
-    const { headers } = await pricing.called(1)
+    const headers = pricing.calls.at(-1)?.headers ?? {}
     matches(String(headers['request-budget-ms']), /^[1-9]\d*$/, 'Request-Budget-Ms')
     between(Number(headers['request-budget-ms']), 1, 40, 'Request-Budget-Ms')
     matches(String(headers['x-attempt-id']), /^\S+$/, 'X-Attempt-Id')
@@ -43,7 +43,7 @@ export async function deadlines({ trial, api, pricing, server, admin }: Bench): 
       for (const headers of attempts)
         between(Number(headers['request-budget-ms']), 1, 40, 'Request-Budget-Ms')
       pricing.behaviour = { kind: 'answer' }
-      created(await api.order(key, request))
+      created(await eventually(api, key, request))
     },
   )
 
@@ -62,7 +62,7 @@ export async function deadlines({ trial, api, pricing, server, admin }: Bench): 
     const ask = async () => [await api.order(key, request, { 'request-budget-ms': '50' })]
     await promptly([0, 75], ask, answer => exhausted(answer, 50, 'pricing'))
     pricing.behaviour = { kind: 'answer' }
-    created(await api.order(key, request))
+    created(await eventually(api, key, request))
   })
 
   await trial.check('a larger Request-Budget-Ms is capped', async () => {
@@ -77,13 +77,13 @@ export async function deadlines({ trial, api, pricing, server, admin }: Bench): 
     const ask = async () => [await api.order(key, request, { 'request-budget-ms': '1' })]
     await promptly([0, 20], ask, answer => exhausted(answer, 1))
     same(pricing.calls.length, before, 'the calls to pricing')
-    created(await api.order(key, request))
+    created(await eventually(api, key, request))
   })
 
   await trial.check('a budget too short for a commit ends before one begins', async () => {
     const [key, request] = [freshKey(), sampleOrder()]
     exhausted(await api.order(key, request, { 'request-budget-ms': '15' }), 15)
-    created(await api.order(key, request))
+    created(await eventually(api, key, request))
   })
 
   await trial.check('a body that trickles: 504 when the budget is over', async () => {
@@ -91,7 +91,7 @@ export async function deadlines({ trial, api, pricing, server, admin }: Bench): 
     const ask = async () => [await trickle(await trial.connect(server.port), key)]
     // The lease also charges what the request may have waited unseen: a few milliseconds early is its promise.
     await promptly([BUDGET_MS - 10, ANSWER_LIMIT_MS], ask, answer => exhausted(answer, BUDGET_MS, 'body'))
-    created(await api.order(key, sampleOrder()))
+    created(await eventually(api, key, sampleOrder()))
   })
 
   await trial.check('a body that trickles under a shorter budget: 504 sooner', async () => {

@@ -3,7 +3,7 @@ import type { Answer } from '../../support/answer.ts'
 import type { Bench } from '../../support/bench.ts'
 import { created, problem, same, status } from '../../support/expect.ts'
 import { Metrics } from '../../support/metrics.ts'
-import { promptly } from '../../support/promptly.ts'
+import { eventually, promptly } from '../../support/promptly.ts'
 import { freshKey, type SampleOrder, sampleOrder } from '../../support/samples.ts'
 import { until } from '../../support/until.ts'
 
@@ -12,7 +12,7 @@ const REQUESTS = 10
 
 /** Another process holds the database locked: everyone is told in time, nothing is half done, and it passes. */
 export async function lockedStore({ trial, api, nobody, server, admin }: Bench): Promise<void> {
-  const before = await api.order(freshKey(), sampleOrder())
+  const before = await eventually(api, freshKey(), sampleOrder())
   const refused: { key: string; request: SampleOrder }[] = []
   const ask = () => {
     const order = { key: freshKey(), request: sampleOrder() }
@@ -60,7 +60,7 @@ export async function lockedStore({ trial, api, nobody, server, admin }: Bench):
   })
 
   await trial.check('nothing of what was refused was stored: each key makes its order now', async () => {
-    for (const { key, request } of refused) created(await api.order(key, request))
+    for (const { key, request } of refused) created(await eventually(api, key, request))
   })
 
   await trial.check('once it is free, readiness comes back', async () => {

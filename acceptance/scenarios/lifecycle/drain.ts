@@ -34,6 +34,8 @@ export async function drain(trial: Trial): Promise<void> {
 
   pricing.behaviour = { kind: 'hold' }
   const pending = Promise.all(orders.map(({ key, request }) => api.order(key, request)))
+  // Judged when it is awaited; until then a request that is dropped must not end the acceptance itself.
+  pending.catch(() => {})
   await until('all requests to be in flight', async () => {
     const metrics = await Metrics.read(admin)
     return metrics.sum('punctual_admission_in_flight') === IN_FLIGHT && pricing.calls.length > 0
