@@ -9,9 +9,18 @@ import { contract } from './scenarios/contract.ts'
 import { degrade } from './scenarios/degrade.ts'
 import { hostile } from './scenarios/hostile.ts'
 import { lifecycle } from './scenarios/lifecycle.ts'
+import { slowDependency } from './scenarios/slow-dependency.ts'
 import { type Scenario, Trial } from './support/trial.ts'
 
-const SCENARIOS: readonly Scenario[] = [contract, hostile, budget, degrade, concurrency, lifecycle]
+const SCENARIOS: readonly Scenario[] = [
+  contract,
+  hostile,
+  budget,
+  degrade,
+  slowDependency,
+  concurrency,
+  lifecycle,
+]
 
 const names = process.argv.slice(2)
 const unknown = names.filter(name => !SCENARIOS.some(scenario => scenario.name === name))

@@ -7,19 +7,12 @@ import { admissionChannels, Gate } from './admission/index.ts'
 import { L1 } from './cache/index.ts'
 import type { Config } from './config/index.ts'
 import { Problem } from './errors/index.ts'
-import {
-  ApiKeys,
-  createAdminServer,
-  createApiServer,
-  createRoutes,
-  type ExchangeDeps,
-  httpChannels,
-} from './http/index.ts'
+import { ApiKeys, createAdminServer, createApiServer, createRoutes, httpChannels } from './http/index.ts'
 import { idempotencyChannels, Ledger } from './idempotency/index.ts'
 import { LoopClock, leaseChannels } from './lease/index.ts'
 import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
 import { outboundChannels, PricingClient } from './outbound/index.ts'
-import { type BundledPricing, startBundledPricing } from './pricing/index.ts'
+import { type BundledPricing, createPriceShelf, startBundledPricing } from './pricing/index.ts'
 import type { Clock } from './runtime/index.ts'
 import { openStore, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
@@ -60,6 +53,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
   const { commitReserveMs, settleGraceMs, requestBudgetMs } = config.deadline
   const { maxConcurrent } = config.capacity
+  // Fresh prices and remembered ones share the cache's memory.
+  const maxBytes = config.cache.maxBytes / 2
   const store = await openStore(config.store, {
     clock,
     channels: channels.store,
@@ -85,6 +80,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     const client = new PricingClient(bundled?.baseUrl ?? config.outbound.baseUrl, config.outbound, {
       channels: channels.outbound,
       clock,
+      shelf: createPriceShelf({ fallbackMaxAgeMs: config.outbound.fallbackMaxAgeMs, maxBytes }, clock),
     })
     undo.push(() => client.close())
 
@@ -96,18 +92,13 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       clock,
       channels.lifecycle.phase,
     )
-    const exchangeDeps: ExchangeDeps = {
-      clock,
-      leaseChannels: channels.lease,
-      httpChannels: channels.http,
-      isDraining: () => lifecycle.phase === 'draining',
-    }
     const server = createApiServer({
       options: config.http,
       requestBudgetMs,
       gate,
       loopClock,
-      exchangeDeps,
+      reporting: { clock, leaseChannels: channels.lease, httpChannels: channels.http },
+      isDraining: () => lifecycle.phase === 'draining',
       readiness: () => lifecycle.readiness(),
       refusal: () => {
         if (lifecycle.phase === 'ready' || lifecycle.phase === 'draining') return undefined
@@ -117,7 +108,11 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         services: {
           store,
           ledger: new Ledger(store, channels.idempotency),
-          pricing: { cache: new L1(config.cache, clock), client, commitReserveMs },
+          pricing: {
+            cache: new L1({ ttlMs: config.cache.l1Seconds * 1000, maxBytes }, clock),
+            client,
+            commitReserveMs,
+          },
           clock,
           commitReserveMs,
         },

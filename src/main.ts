@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { type App, startApp } from './app.ts'
+import { startApp } from './app.ts'
 import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
+import { DEMO_KEY_SHA256 } from './http/index.ts'
 import { systemClock } from './runtime/index.ts'
 import { createLogger } from './telemetry/index.ts'
 
@@ -68,31 +69,32 @@ async function serve(config: Config): Promise<void> {
     })
   }
 
-  let app: App
-  try {
-    app = await startApp(config, { clock: systemClock, logger, shownConfig })
-  } catch (error) {
-    logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
-    return exit(EXIT.fault)
-  }
-  if (config.auth.keys.some(key => key.id === 'demo')) process.stderr.write(tryIt(config.http.host, app.port))
-
-  const { shutdownTimeoutSeconds } = config.lifecycle
+  const starting = startApp(config, { clock: systemClock, logger, shownConfig })
   let stopping = false
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping) return exit(EXIT.fault)
       stopping = true
       logger.info({ signal }, 'stopping')
-      setTimeout(() => exit(EXIT.fault), shutdownTimeoutSeconds * 1000).unref()
-      app.stop().then(
-        dropped => exit(dropped === 0 ? EXIT.ok : EXIT.dropped),
-        (error: unknown) => {
-          logger.fatal({ err: error }, 'cannot stop')
-          exit(EXIT.fault)
-        },
-      )
+      setTimeout(() => exit(EXIT.fault), config.lifecycle.shutdownTimeoutSeconds * 1000).unref()
+      // A signal during the start waits for it: what is half-built cannot be taken down in order.
+      starting
+        .then(app => app.stop())
+        .then(
+          dropped => exit(dropped === 0 ? EXIT.ok : EXIT.dropped),
+          (error: unknown) => {
+            logger.fatal({ err: error }, 'cannot stop')
+            exit(EXIT.fault)
+          },
+        )
     })
+  }
+  try {
+    const { port } = await starting
+    if (hasDemoKey(config)) process.stderr.write(tryIt(config.http.host, port))
+  } catch (error) {
+    logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
+    exit(EXIT.fault)
   }
 
   /** Ends the process with its last log lines written, if anybody still reads them. */
@@ -108,11 +110,16 @@ async function serve(config: Config): Promise<void> {
   }
 }
 
+function hasDemoKey({ auth }: Config): boolean {
+  return auth.keys.some(key => key.sha256 === DEMO_KEY_SHA256)
+}
+
 function tryIt(host: string, port: number): string {
+  const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`
   return `
 Place an order:
 
-  curl -i http://${host}:${port}/v1/orders -H 'Authorization: Bearer demo' -H 'Idempotency-Key: first-order' -H 'Content-Type: application/json' -d '{"customerId":"cust-1","currency":"USD","items":[{"sku":"SKU-1","quantity":2}]}'
+  curl -i http://${authority}/v1/orders -H 'Authorization: Bearer demo' -H 'Idempotency-Key: first-order' -H 'Content-Type: application/json' -d '{"customerId":"cust-1","currency":"USD","items":[{"sku":"SKU-1","quantity":2}]}'
 
 `
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { CODES, type Code } from '../src/errors/index.ts'
 
 /** The rules of the house that a machine can hold: layers, doors, length, leftovers, dead paths in the pages. */
 const ROOT = join(import.meta.dirname, '..')
@@ -152,6 +153,18 @@ describe('pages', () => {
         .map(path => `${page}: ${path}`)
     })
     expect(dead).toEqual([])
+  })
+
+  it('the status table of the README has every code, beside its status, and no other', () => {
+    const rows = readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^\| ([\d, ]+) \| ([^|]*) \|/gm)
+    const told = [...rows].flatMap(([, statuses = '', codes = '']) =>
+      [...codes.matchAll(/`([a-z-]+)`/g)].map(([, code = '']) => ({ code, statuses: statuses.split(', ') })),
+    )
+    const wrong = told.filter(({ code, statuses }) => {
+      return !(code in CODES) || !statuses.includes(String(CODES[code as Code].status))
+    })
+    expect(wrong).toEqual([])
+    expect(told.map(({ code }) => code).sort()).toEqual(Object.keys(CODES).sort())
   })
 
   it('name only commands that package.json has', () => {

@@ -56,7 +56,7 @@ export class Gate {
    * callers would be served at the measured release rate, spread by ±50 % so that they do not return in step.
    */
   retryAfterMs(): number {
-    const baseMs = this.#rate.clearsInMs(this.#inFlight, MAX_RETRY_AFTER_MS / 30)
+    const baseMs = this.#rate.clearsInMs(this.#inFlight, UNMEASURED_RETRY_AFTER_MS)
     const spreadMs = baseMs * (0.5 + this.#random())
     return Math.round(Math.min(MAX_RETRY_AFTER_MS, Math.max(MIN_RETRY_AFTER_MS, spreadMs)))
   }
@@ -69,3 +69,5 @@ export interface Permit {
 // Below 20 ms a retry meets the same burst; beyond 30 s the measurement says nothing any more.
 const MIN_RETRY_AFTER_MS = 20
 const MAX_RETRY_AFTER_MS = 30_000
+// While nothing has been released yet.
+const UNMEASURED_RETRY_AFTER_MS = 1_000

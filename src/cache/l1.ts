@@ -2,16 +2,16 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../runtime/index.ts'
 
 /**
- * First tier of the cache: values in memory, bounded in bytes, each for at most `l1Seconds` on the monotonic
+ * First tier of the cache: values in memory, bounded in bytes, each for at most `ttlMs` on the monotonic
  * clock. The bookkeeping of recency and size is lru-cache's.
  */
 export class L1<Value extends string | number> {
   readonly #entries: LRUCache<string, Value>
 
-  constructor(options: { l1Seconds: number; maxBytes: number }, clock: Clock) {
+  constructor(options: { ttlMs: number; maxBytes: number }, clock: Clock) {
     this.#entries = new LRUCache({
       maxSize: options.maxBytes,
-      ttl: options.l1Seconds * 1000,
+      ttl: options.ttlMs,
       // Zero asks the clock at every look instead of trusting a moment cached by a timer of its own.
       ttlResolution: 0,
       perf: { now: () => clock.nowMs() },
@@ -25,6 +25,10 @@ export class L1<Value extends string | number> {
 
   set(key: string, value: Value): void {
     this.#entries.set(key, value)
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
   }
 }
 

@@ -8,12 +8,15 @@ import type { Config } from './schema.ts'
  */
 export interface Constraint {
   readonly name: string
+  /** What must hold, for the reference page. */
+  readonly rule: string
   readonly violation: (config: Config, env: { production: boolean }) => string | undefined
 }
 
 export const CONSTRAINTS: readonly Constraint[] = [
   {
     name: 'budgets-decrease',
+    rule: '`deadline.requestBudgetMs` > `outbound.leaseMs` > `outbound.totalMs` > `outbound.attemptMs`',
     violation: ({ deadline, outbound }) => {
       const { leaseMs, totalMs, attemptMs } = outbound
       if (deadline.requestBudgetMs > leaseMs && leaseMs > totalMs && totalMs > attemptMs) return undefined
@@ -25,6 +28,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'total-holds-all-attempts',
+    rule: '`outbound.totalMs` ≥ (`retryMaxAttempts` + 1) × `attemptMs` + the longest possible back-off',
     violation: ({ outbound }) => {
       const attempts = outbound.retryMaxAttempts + 1
       const neededMs = attempts * outbound.attemptMs + longestBackoffMs(outbound)
@@ -34,6 +38,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'lease-leaves-commit-reserve',
+    rule: '`outbound.leaseMs` + `deadline.commitReserveMs` ≤ `deadline.requestBudgetMs`',
     violation: ({ deadline, outbound }) => {
       if (outbound.leaseMs + deadline.commitReserveMs <= deadline.requestBudgetMs) return undefined
       return (
@@ -44,6 +49,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'breaker-samples-attempts',
+    rule: '`outbound.breaker.samplingSeconds` × 1000 ≥ 2 × `outbound.attemptMs`',
     violation: ({ outbound }) => {
       const windowMs = outbound.breaker.samplingSeconds * 1000
       if (windowMs >= 2 * outbound.attemptMs) return undefined
@@ -51,7 +57,24 @@ export const CONSTRAINTS: readonly Constraint[] = [
     },
   },
   {
+    name: 'hedge-within-attempt',
+    rule: '`outbound.hedge.minDelayMs` < `outbound.attemptMs`',
+    violation: ({ outbound }) => {
+      if (outbound.hedge.minDelayMs < outbound.attemptMs) return undefined
+      return `outbound.hedge.minDelayMs (${outbound.hedge.minDelayMs}) must be below outbound.attemptMs (${outbound.attemptMs})`
+    },
+  },
+  {
+    name: 'batch-window-within-attempt',
+    rule: '`outbound.batch.windowMs` < `outbound.attemptMs`',
+    violation: ({ outbound }) => {
+      if (outbound.batch.windowMs < outbound.attemptMs) return undefined
+      return `outbound.batch.windowMs (${outbound.batch.windowMs}) must be below outbound.attemptMs (${outbound.attemptMs})`
+    },
+  },
+  {
     name: 'permits-carry-target',
+    rule: '`capacity.maxConcurrent` ≥ ⌈`targetRps` × `saturatedLatencyMs` / 1000⌉ + `queueSlots`',
     violation: ({ capacity }) => {
       const { targetRps, saturatedLatencyMs, queueSlots, maxConcurrent } = capacity
       const needed = Math.ceil((targetRps * saturatedLatencyMs) / 1000) + queueSlots
@@ -64,6 +87,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'busy-timeout-within-budget',
+    rule: '`store.sqlite.busyTimeoutMs` < `deadline.requestBudgetMs`',
     violation: ({ store, deadline }) => {
       if (store.sqlite.busyTimeoutMs < deadline.requestBudgetMs) return undefined
       return (
@@ -74,6 +98,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'drain-within-shutdown',
+    rule: '`lifecycle.drainSeconds` < `lifecycle.shutdownTimeoutSeconds`',
     violation: ({ lifecycle }) => {
       const { drainSeconds, shutdownTimeoutSeconds } = lifecycle
       if (drainSeconds < shutdownTimeoutSeconds) return undefined
@@ -82,6 +107,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'drain-within-supervisor-grace',
+    rule: '`lifecycle.drainSeconds` < 25',
     violation: ({ lifecycle }) => {
       if (lifecycle.drainSeconds < 25) return undefined
       return `lifecycle.drainSeconds (${lifecycle.drainSeconds}) must be below 25, or a supervisor with 30 s of grace kills first`
@@ -89,6 +115,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'headers-within-request',
+    rule: '`http.headersTimeoutMs` ≤ `http.requestTimeoutMs`',
     violation: ({ http }) => {
       if (http.headersTimeoutMs <= http.requestTimeoutMs) return undefined
       return `http.headersTimeoutMs (${http.headersTimeoutMs}) must not exceed http.requestTimeoutMs (${http.requestTimeoutMs})`
@@ -96,6 +123,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'budget-within-request-timeout',
+    rule: '`deadline.requestBudgetMs` < `http.requestTimeoutMs`',
     violation: ({ http, deadline }) => {
       if (deadline.requestBudgetMs < http.requestTimeoutMs) return undefined
       return `http.requestTimeoutMs (${http.requestTimeoutMs}) must exceed deadline.requestBudgetMs (${deadline.requestBudgetMs})`
@@ -103,6 +131,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'api-keys-distinct',
+    rule: 'no `id` and no `sha256` of `auth.keys` stands twice',
     violation: ({ auth }) => {
       const distinct = (values: string[]) => new Set(values).size === values.length
       const ids = auth.keys.map(key => key.id)
@@ -112,6 +141,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'demo-key-stays-on-loopback',
+    rule: 'the demo key needs a loopback `http.host`, and anything but `NODE_ENV=production`',
     violation: ({ http, auth }, { production }) => {
       if (!auth.keys.some(key => key.sha256 === DEMO_KEY_SHA256)) return undefined
       if (production) return 'auth.keys holds the demo key, which must not be used with NODE_ENV=production'
@@ -122,6 +152,7 @@ export const CONSTRAINTS: readonly Constraint[] = [
   },
   {
     name: 'admin-token-off-loopback',
+    rule: 'an `http.adminHost` off loopback needs `http.adminToken`',
     violation: ({ http }) => {
       if (isLoopback(http.adminHost) || http.adminToken !== undefined) return undefined
       return `http.adminHost (${http.adminHost}) is not loopback, which needs http.adminToken (ADMIN_TOKEN)`

@@ -15,7 +15,7 @@ function readme(): string {
   const options = listOptions()
   const groups = Map.groupBy(options, ({ path }) => path.slice(0, -1).join('.'))
   const sections = [...groups].map(([name, entries]) => `## ${name}\n\n${table(entries)}`)
-  const rules = CONSTRAINTS.map(({ name }) => `- \`${name}\``)
+  const rules = CONSTRAINTS.map(({ name, rule }) => `- \`${name}\`: ${rule}`)
   return `${[INTRODUCTION, ...sections, CONSTRAINTS_INTRODUCTION, rules.join('\n')].join('\n\n')}\n`
 }
 
@@ -35,6 +35,7 @@ function typeOf(schema: z.core.$ZodType): string {
   const bare = unwrap(schema)
   if (bare instanceof z.ZodNumber)
     return `${bare.format === 'safeint' ? 'integer' : 'number'} ${bare.minValue}–${bare.maxValue}`
+  if (bare instanceof z.ZodBoolean) return 'boolean'
   if (bare instanceof z.ZodEnum) return bare.options.map(option => `\`${option}\``).join(', ')
   return bare instanceof z.ZodArray ? 'list' : 'text'
 }

@@ -30,7 +30,11 @@ export class Problem extends Error {
     extensions: ProblemExtensions = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
+    // A refusal is no fault, so nobody reads its stack; taking one cost 9 % of the time of an overloaded server.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(code)
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'Problem'
     this.code = code
     this.extensions = extensions

@@ -5,7 +5,6 @@ import type { ApiKey, Scope } from './options.ts'
 
 /** Who is calling, as far as an API key tells. */
 export interface Principal {
-  readonly keyId: string
   readonly tenant: string
   readonly scopes: ReadonlySet<Scope>
   readonly view: View
@@ -20,10 +19,7 @@ export class ApiKeys {
 
   constructor(keys: readonly ApiKey[]) {
     this.#principals = new Map(
-      keys.map(({ id, tenant, sha256, scopes, view }) => [
-        sha256,
-        { keyId: id, tenant, scopes: new Set(scopes), view },
-      ]),
+      keys.map(({ tenant, sha256, scopes, view }) => [sha256, { tenant, scopes: new Set(scopes), view }]),
     )
   }
 

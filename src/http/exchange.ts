@@ -118,7 +118,7 @@ export class Exchange {
     this.#status = status
     writeResponse(this.#res, status, headers, body, {
       traceId: this.trace.traceId,
-      closing: this.#deps.isDraining(),
+      closing: this.#deps.closes(this.#req),
     })
   }
 }
@@ -127,8 +127,8 @@ export interface ExchangeDeps {
   readonly clock: Clock
   readonly leaseChannels: LeaseChannels
   readonly httpChannels: HttpChannels
-  /** While draining every answer asks the client to let go of its connection. */
-  readonly isDraining: () => boolean
+  /** Whether the answer to this request tells its connection to close. */
+  readonly closes: (req: IncomingMessage) => boolean
 }
 
 /** Writes head and body in one go. A status that carries no body gets neither body nor length. */

@@ -1,7 +1,7 @@
 export { createAdminServer } from './admin.ts'
 export { ApiKeys } from './auth.ts'
 export { type HttpChannels, httpChannels } from './channels.ts'
-export type { ExchangeDeps } from './exchange.ts'
 export type { Readiness } from './health.ts'
+export { DEMO_KEY_SHA256 } from './options.ts'
 export { createRoutes } from './routes.ts'
 export { createApiServer } from './server.ts'

@@ -4,19 +4,18 @@ import {
   type RequestListener,
   type Server,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { Gate } from '../admission/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
 import type { LoopClock } from '../lease/index.ts'
-import { randomHex, traceFrom } from '../runtime/index.ts'
+import { traceFrom } from '../runtime/index.ts'
+import { answerBrokenRequest } from './broken-request.ts'
 import { outcomeOf } from './channels.ts'
+import { Connections } from './connection.ts'
 import { attachExchange, Exchange, type ExchangeDeps } from './exchange.ts'
 import { answerHealth, answerProblem, isHealthPath, type Readiness } from './health.ts'
 import type { HttpOptions } from './options.ts'
-import { PROBLEM_TYPE, problemBody } from './problem.ts'
 import { routeOf } from './routes.ts'
 
 /**
@@ -25,26 +24,31 @@ import { routeOf } from './routes.ts'
  * then refused.
  */
 export function createApiServer(deps: ApiServerDeps): Server {
-  const { options, gate, exchangeDeps } = deps
+  const { options, gate } = deps
+  const connections = new Connections()
+  const exchangeDeps: ExchangeDeps = {
+    ...deps.reporting,
+    closes: req => deps.isDraining() && connections.close(req),
+  }
   /** Since when a connection that was accepted after a stall may have waited. */
   const accepted = new WeakMap<Socket, () => number | undefined>()
 
   function receive(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
+    if (!connections.arrived(req)) return
     const trace = traceFrom(req.headers.traceparent as string | undefined)
-    const about = { traceId: trace.traceId, closing: exchangeDeps.isDraining() }
     const invalid = invalidHead(req)
-    if (invalid === undefined && isHealthPath(req.url)) return answerHealth(req, res, about, deps.readiness)
-
+    if (invalid === undefined && isHealthPath(req.url)) {
+      const about = { traceId: trace.traceId, closing: exchangeDeps.closes(req) }
+      return answerHealth(req, res, about, deps.readiness)
+    }
     const refusal = deps.refusal() ?? invalid
-    if (refusal) return turnAway(req, res, refusal, about, expectsContinue)
+    if (refusal) return turnAway(req, res, refusal, trace.traceId, expectsContinue)
 
     const permit = gate.enter()
     if (permit === undefined) {
       const problem = new Problem('concurrency-limit', { retryAfterMs: gate.retryAfterMs() })
-      return turnAway(req, res, problem, about, expectsContinue)
+      return turnAway(req, res, problem, trace.traceId, expectsContinue)
     }
-    if (expectsContinue) res.writeContinue()
-
     const chargedMs = deps.loopClock.hiddenWaitMs(accepted.get(req.socket)?.())
     if (chargedMs > 0) exchangeDeps.leaseChannels.hiddenWait.publish({ waitMs: chargedMs })
     const budgetMs = budgetOf(req, deps.requestBudgetMs)
@@ -63,6 +67,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
     } catch (error) {
       return exchange.refuse(error)
     }
+    if (expectsContinue) res.writeContinue()
     deps.routes(req, res)
   }
 
@@ -71,20 +76,27 @@ export function createApiServer(deps: ApiServerDeps): Server {
     req: IncomingMessage,
     res: ServerResponse,
     problem: Problem,
-    about: { traceId: string; closing: boolean },
+    traceId: string,
     expectsContinue: boolean,
   ): void {
     req.resume()
     // After a refusal the client may send the body it announced, or not: only a new connection is unambiguous.
-    answerProblem(res, problem, expectsContinue ? { ...about, closing: true } : about)
-    exchangeDeps.httpChannels.ended.publish({
-      method: req.method ?? '',
-      route: routeOf(req.url),
-      status: problem.status,
-      outcome: outcomeOf(problem.status),
+    const closing = expectsContinue ? connections.close(req) : exchangeDeps.closes(req)
+    answerProblem(res, problem, { traceId, closing })
+    reportTurnedAway(req.method ?? '', routeOf(req.url), problem.code, traceId)
+  }
+
+  /** The end of a request that never had an exchange. */
+  function reportTurnedAway(method: string, route: string, code: Code, traceId: string): void {
+    const { status } = CODES[code]
+    deps.reporting.httpChannels.ended.publish({
+      method,
+      route,
+      status,
+      outcome: outcomeOf(status),
       durationMs: 0,
-      traceId: about.traceId,
-      code: problem.code,
+      traceId,
+      code,
       stage: undefined,
       tenant: undefined,
     })
@@ -107,7 +119,9 @@ export function createApiServer(deps: ApiServerDeps): Server {
   server.on('checkContinue', (req, res) => receive(req, res, true))
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', (req, res) => receive(req, res, false))
-  server.on('clientError', answerBrokenRequest)
+  server.on('clientError', (error, socket) =>
+    answerBrokenRequest(error, socket, (code, traceId) => reportTurnedAway('', 'unmatched', code, traceId)),
+  )
   return server
 }
 
@@ -116,7 +130,9 @@ export interface ApiServerDeps {
   readonly requestBudgetMs: number
   readonly gate: Gate
   readonly loopClock: LoopClock
-  readonly exchangeDeps: ExchangeDeps
+  readonly reporting: Omit<ExchangeDeps, 'closes'>
+  /** While draining, connections are told to close as soon as all they asked for is answered. */
+  readonly isDraining: () => boolean
   readonly readiness: () => Readiness
   /** Why no request is taken in this phase; undefined while they are. */
   readonly refusal: () => Problem | undefined
@@ -140,23 +156,4 @@ function invalidHead(req: IncomingMessage): Problem | undefined {
 function budgetOf(req: IncomingMessage, requestBudgetMs: number): number {
   const budget = req.headers['request-budget-ms']
   return budget === undefined ? requestBudgetMs : Math.min(requestBudgetMs, Number(budget))
-}
-
-/** Answers what never became a request: there is only a socket to write to, and it is closed behind the answer. */
-function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const answered = (socket as { _httpMessage?: { headersSent: boolean } })._httpMessage?.headersSent
-  if (answered || !socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  const code = BROKEN[error.code ?? ''] ?? 'malformed-request'
-  const traceId = randomHex(16)
-  const body = problemBody(code, traceId)
-  const { status } = CODES[code]
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_TYPE}\r\nCache-Control: no-store\r\n` +
-      `X-Trace-Id: ${traceId}\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  )
-}
-
-const BROKEN: Readonly<Record<string, Code>> = {
-  HPE_HEADER_OVERFLOW: 'headers-too-large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
 }

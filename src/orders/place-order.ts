@@ -1,7 +1,7 @@
 import { newId, type OrderRequest, orderEtag, priceOrder, viewOrderJson } from '../domain/index.ts'
 import { Problem } from '../errors/index.ts'
 import { fingerprint } from '../idempotency/index.ts'
-import { pricesAtHand, quote } from '../pricing/index.ts'
+import { type Prices, pricesAtHand, quote } from '../pricing/index.ts'
 import { drawRandom } from '../runtime/index.ts'
 import type { KeyScope, OrderWrite, StoredReply } from '../store/index.ts'
 import type { OrderContext, OrderReply } from './context.ts'
@@ -31,13 +31,13 @@ export async function placeOrder(
 
   // With every price at hand the look-up would cost a round trip between threads and spare nothing: the unique
   // constraint finds a replay just as well.
-  let prices = pricesAtHand(pricing, request.currency, skus)
-  if (prices === undefined) {
+  let quoted = pricesAtHand(pricing, request.currency, skus)
+  if (quoted === undefined) {
     ctx.lease.enter('lookup')
     const known = await ledger.recall(scope, print, ctx.lease.signal)
     if (known) return replay(ctx, known)
     ctx.lease.enter('pricing', commitReserveMs)
-    prices = await quote(pricing, {
+    quoted = await quote(pricing, {
       lease: ctx.lease,
       traceId: ctx.traceId,
       currency: request.currency,
@@ -46,7 +46,7 @@ export async function placeOrder(
   }
 
   ctx.lease.enter('commit', commitReserveMs)
-  return commit(ctx, scope, print, request, prices)
+  return commit(ctx, scope, print, request, quoted)
 }
 
 async function commit(
@@ -54,12 +54,12 @@ async function commit(
   scope: KeyScope,
   print: string,
   request: OrderRequest,
-  prices: ReadonlyMap<string, number>,
+  { prices, source }: Prices,
 ): Promise<PlacedOrder> {
   const { store, ledger, clock } = ctx.services
   const atMs = clock.wallMs()
   const id = newId(atMs, drawRandom(16))
-  const order = priceOrder(request, prices, { id, at: new Date(atMs).toISOString(), pricing: 'live' })
+  const order = priceOrder(request, prices, { id, at: new Date(atMs).toISOString(), pricing: source })
   const location = `/v1/orders/${id}`
   const json = JSON.stringify(order)
   const write: OrderWrite = {

@@ -1,67 +1,120 @@
 import { Settlement } from '../lease/index.ts'
-import { type Clock, randomHex } from '../runtime/index.ts'
-import { type AttemptResult, cut, type Fetch, OutboundFailure, type PriceCall } from './call.ts'
+import { type Clock, randomHex, type Timer } from '../runtime/index.ts'
+import { type AttemptResult, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
 import type { Transport } from './transport.ts'
 
+/** An attempt, as the race that launches it sees it. */
+export interface AttemptCall {
+  readonly call: PriceCall
+  /** Cancels this attempt alone. */
+  readonly signal: AbortSignal
+  /** Asked once, when it succeeds: true when nothing has won before. */
+  readonly claim: () => boolean
+}
+
+export type Launch = (attempt: AttemptCall) => Promise<PriceList>
+
 /**
  * Attempt: one try with an id, a moment by which it is over, and exactly one result.
  *
- *   launched ──answer──▶ won        ──error──▶ failed
- *   launched ──its moment──▶ expired         the exchange is aborted
- *   launched ──the request ends──▶ cancelled the exchange is aborted
+ *   launched ──answer, claimed──▶ won         ──answer, another had won──▶ late
+ *   launched ──error──▶ failed
+ *   launched ──its moment──▶ expired          the exchange is aborted
+ *   launched ──cancelled──▶ cancelled         the exchange is aborted
+ *   launched ──too little time left──▶ shed   nothing was sent
  *
- * One timer serves all three budgets: whichever of attempt, total and lease comes first is the moment.
+ * One timer serves all budgets: whichever of the attempt's own limit and the call's end comes first is the moment.
  */
-export function attempt(
-  transport: Pick<Transport, 'send'>,
-  options: OutboundOptions,
-  channels: OutboundChannels,
-  clock: Clock,
-): Fetch {
-  return async call => {
-    const bounded = cut(call, clock.nowMs(), options.attemptMs)
-    const leftMs = bounded.endsAtMs - clock.nowMs()
-    if (leftMs < MIN_ATTEMPT_MS) throw outOfTime(bounded)
-    call.signal.throwIfAborted()
-
+export function attempt(parts: AttemptParts): Launch {
+  const { channels, clock } = parts
+  return async ({ call, signal, claim }) => {
+    signal.throwIfAborted()
+    channels.launched.publish({})
     const settlement = new Settlement<AttemptResult>(channels.late)
+    const moment = new Moment(call, clock, parts.options.attemptMs)
     const exchange = new AbortController()
     const stop = (result: AttemptResult, reason: unknown) => {
       if (settlement.winner === undefined && settlement.settle(result)) exchange.abort(reason)
     }
-    const onAbort = () => stop('cancelled', call.signal.reason)
-    call.signal.addEventListener('abort', onAbort, { once: true })
-    // After a stall the timers run before the sockets are read: one poll more, so that an answer which came in
-    // time is not held against pricing because we were late to look.
-    const timer = clock.setTimer(
-      () => clock.afterPoll(() => stop('expired', outOfTime(bounded))),
-      Math.ceil(leftMs),
-    )
+    const onAbort = () => stop('cancelled', signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    const leftMs = moment.leftMs()
     try {
-      const list = await transport.send(
-        { ...bounded, signal: exchange.signal },
-        { id: randomHex(8), traceparent: `00-${call.traceId}-${randomHex(8)}-01`, leftMs },
-      )
-      if (!settlement.settle('won')) throw exchange.signal.reason
+      if (leftMs < MIN_ATTEMPT_MS) {
+        stop('shed', moment.failure())
+        throw exchange.signal.reason
+      }
+      moment.arm(() => stop('expired', moment.failure()))
+      const list = await parts.transport.send(call, exchange.signal, {
+        id: randomHex(8),
+        traceparent: `00-${call.traceId}-${randomHex(8)}-01`,
+        leftMs,
+      })
+      if (settlement.winner !== undefined) throw exchange.signal.reason
+      if (!settlement.settle(claim() ? 'won' : 'late') || settlement.winner === 'late') throw LATE
       return list
     } catch (error) {
       // Once stopped, what the exchange says on its way down is an echo of that, not an outcome.
-      if (settlement.winner === 'cancelled' || settlement.winner === 'expired') throw exchange.signal.reason
-      settlement.settle('failed')
+      if (exchange.signal.aborted) throw exchange.signal.reason
+      if (settlement.winner === undefined) settlement.settle('failed')
       throw error instanceof OutboundFailure ? error : new OutboundFailure('failed', { cause: error })
     } finally {
-      clock.clearTimer(timer)
-      call.signal.removeEventListener('abort', onAbort)
+      moment.disarm()
+      signal.removeEventListener('abort', onAbort)
       if (settlement.winner) channels.attempt.publish({ result: settlement.winner })
     }
   }
 }
 
-function outOfTime(call: PriceCall): OutboundFailure {
-  return new OutboundFailure(call.endedBy === 'lease' ? 'budget' : 'timeout')
+export interface AttemptParts {
+  readonly transport: Pick<Transport, 'send'>
+  readonly options: Pick<OutboundOptions, 'attemptMs'>
+  readonly channels: OutboundChannels
+  readonly clock: Clock
 }
 
-/** An attempt with less time than this cannot succeed over any network; it is not launched. */
+/** When an attempt is over: its own limit or the call's end, which may move away while it runs. */
+class Moment {
+  readonly #call: PriceCall
+  readonly #clock: Clock
+  readonly #limitAtMs: number
+  #timer: Timer | undefined
+
+  constructor(call: PriceCall, clock: Clock, attemptMs: number) {
+    this.#call = call
+    this.#clock = clock
+    this.#limitAtMs = clock.nowMs() + attemptMs
+  }
+
+  leftMs(): number {
+    return Math.min(this.#limitAtMs, this.#call.endsAtMs) - this.#clock.nowMs()
+  }
+
+  failure(): OutboundFailure {
+    return this.#limitAtMs < this.#call.endsAtMs
+      ? new OutboundFailure('timeout')
+      : OutboundFailure.outOfTime(this.#call)
+  }
+
+  arm(onOver: () => void): void {
+    const fire = () => {
+      if (this.leftMs() > 1) return this.arm(onOver)
+      // After a stall the timers run before the sockets are read: one poll more, so that an answer which came in
+      // time is not held against pricing because we were late to look.
+      this.#clock.afterPoll(onOver)
+    }
+    this.#timer = this.#clock.setTimer(fire, Math.ceil(this.leftMs()))
+  }
+
+  disarm(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer)
+  }
+}
+
+/** An attempt with less time than this cannot succeed over any network; it is not sent. */
 const MIN_ATTEMPT_MS = 2
+
+/** What a late success comes to; nobody is left to see it. */
+const LATE = new OutboundFailure('shed')

@@ -1,6 +1,7 @@
 /**
- * What travels down the chain. Each layer may only bring `endsAtMs` nearer: budgets strictly decrease on the way
- * in, whatever the layers are configured to.
+ * What travels down the chain. Each layer may only bring the end nearer: budgets strictly decrease on the way in,
+ * whatever the layers are configured to. Below the collapse a call stands for several waiters, and its end moves
+ * with the latest of them; so whoever keeps a timer asks again when it fires.
  */
 export interface PriceCall {
   readonly currency: string
@@ -9,7 +10,7 @@ export interface PriceCall {
   readonly endsAtMs: number
   /** Who set that moment: the request's own lease, or a limit of ours. */
   readonly endedBy: 'lease' | 'limit'
-  /** Aborts when the request ends. */
+  /** Aborts when nobody waits for this call any more. */
   readonly signal: AbortSignal
   readonly traceId: string
 }
@@ -18,6 +19,10 @@ export interface PriceCall {
 export interface PriceList {
   readonly prices: ReadonlyMap<string, number>
   readonly unknown: readonly string[]
+  /** Asked for, and answered with nothing that is a price; always empty outside the batch. */
+  readonly bad: readonly string[]
+  /** Just fetched, or remembered. */
+  readonly source: 'live' | 'fallback'
 }
 
 export type Fetch = (call: PriceCall) => Promise<PriceList>
@@ -46,12 +51,20 @@ export class OutboundFailure extends Error {
     this.name = 'OutboundFailure'
     this.kind = kind
   }
+
+  /** The failure of a call whose moment has come. */
+  static outOfTime(call: Pick<PriceCall, 'endedBy'>): OutboundFailure {
+    return new OutboundFailure(call.endedBy === 'lease' ? 'budget' : 'timeout')
+  }
 }
 
 export type OutboundFailureKind = 'failed' | 'refused' | 'timeout' | 'budget' | 'shed'
 
-/** How an attempt was settled. */
-export type AttemptResult = 'won' | 'failed' | 'cancelled' | 'expired'
+/**
+ * How an attempt was settled. `late`: it succeeded after another had won. `shed`: it was not sent, since what was
+ * left of its budget lay below the floor.
+ */
+export type AttemptResult = 'won' | 'failed' | 'cancelled' | 'late' | 'expired' | 'shed'
 
 /** How a call left the chain; `cancelled` when the request ended first. */
 export type CallResult = 'ok' | OutboundFailureKind | 'cancelled'

@@ -1,11 +1,17 @@
 import type { Clock } from '../runtime/index.ts'
 import { attempt } from './attempt.ts'
+import { batch } from './batch.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import { bulkhead } from './bulkhead.ts'
 import { cut, type Fetch, type Layer, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
+import { collapse } from './collapse.ts'
+import { fallback, type PriceShelf } from './fallback.ts'
+import { hedge } from './hedge.ts'
+import { LatencyWindow } from './latency-window.ts'
 import type { OutboundOptions } from './options.ts'
 import { retry } from './retry.ts'
+import { RetryBudget } from './retry-budget.ts'
 import { Transport } from './transport.ts'
 
 /** What a request brings along when it asks for prices. */
@@ -30,8 +36,9 @@ export class PricingClient {
   readonly #transport: Transport
   readonly #fetch: Fetch
 
-  constructor(baseUrl: string, options: OutboundOptions, deps: { channels: OutboundChannels; clock: Clock }) {
+  constructor(baseUrl: string, options: OutboundOptions, deps: PricingClientDeps) {
     const { channels, clock } = deps
+    const extras = new RetryBudget(options.retryBudgetRatio)
     this.#options = options
     this.#channels = channels
     this.#clock = clock
@@ -39,12 +46,25 @@ export class PricingClient {
     this.#transport = new Transport(baseUrl, options)
     this.#fetch = chain(
       [
+        fallback(deps.shelf, channels.fallback),
         this.#breaker.layer,
         bulkhead(options.maxConcurrent),
         within(options.totalMs, clock),
-        retry(options, channels, clock),
+        collapse(clock),
+        batch(options.batch, channels.batch, clock),
+        retry(options, extras, channels, clock),
       ],
-      attempt(this.#transport, options, channels, clock),
+      hedge(
+        {
+          options: options.hedge,
+          latencies: new LatencyWindow(clock),
+          hedges: new RetryBudget(options.hedge.maxRatio),
+          extras,
+          channels,
+          clock,
+        },
+        attempt({ transport: this.#transport, options, channels, clock }),
+      ),
     )
   }
 
@@ -69,6 +89,13 @@ export class PricingClient {
   close(): Promise<void> {
     return this.#transport.close()
   }
+}
+
+export interface PricingClientDeps {
+  readonly channels: OutboundChannels
+  readonly clock: Clock
+  /** Where the fallback finds the last good prices. */
+  readonly shelf: PriceShelf
 }
 
 function chain(layers: readonly Layer[], innermost: Fetch): Fetch {

@@ -1,4 +1,5 @@
 export { OutboundFailure, type OutboundFailureKind, type PriceList } from './call.ts'
 export { type OutboundChannels, outboundChannels } from './channels.ts'
 export { type PriceRequest, PricingClient } from './client.ts'
+export type { PriceShelf } from './fallback.ts'
 export { longestBackoffMs } from './retry.ts'

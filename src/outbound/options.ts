@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fraction, group, wholeNumber } from '../runtime/index.ts'
+import { flag, fraction, group, wholeNumber } from '../runtime/index.ts'
 
 function isBaseUrl(value: string): boolean {
   if (value === 'bundled') return true
@@ -66,6 +66,22 @@ export const outboundOptions = group({
     max: 10_000,
     trade: 'Matters only from the second retry on.',
   }),
+  retryBudgetRatio: fraction({
+    is: 'Extra attempts, retries and hedges together, per call.',
+    unit: 'ratio',
+    default: 0.1,
+    min: 0,
+    max: 1,
+    trade: 'Higher rescues more calls and adds as much to the load of a service in trouble.',
+  }),
+  fallbackMaxAgeMs: wholeNumber({
+    is: 'How old a remembered price may be to serve while pricing brings none; 0 never serves one.',
+    unit: 'ms',
+    default: 300_000,
+    min: 0,
+    max: 86_400_000,
+    trade: 'Higher takes orders through longer outages, at prices that may have changed.',
+  }),
   maxConcurrent: wholeNumber({
     is: 'Calls to pricing in progress at once, and connections to it; the next one fails at once.',
     unit: 'calls',
@@ -114,6 +130,55 @@ export const outboundOptions = group({
       min: 1,
       max: 1000,
       trade: 'Higher decides on better evidence and later.',
+    }),
+  }),
+  hedge: group({
+    enabled: flag({
+      is: 'Whether a slow attempt gets a second one beside it.',
+      default: true,
+      trade: 'Off, the slowest answers stay as slow as they are.',
+    }),
+    percentile: fraction({
+      is: 'The share of recent answers that were quicker than the delay before a second attempt.',
+      unit: 'ratio',
+      default: 0.95,
+      min: 0.5,
+      max: 0.999,
+      trade: 'Lower hedges sooner and more often.',
+    }),
+    minDelayMs: wholeNumber({
+      is: 'The shortest delay before a second attempt.',
+      unit: 'ms',
+      default: 5,
+      min: 1,
+      max: 10_000,
+      trade: 'Lower hedges against delays that are only noise.',
+    }),
+    maxRatio: fraction({
+      is: 'Second attempts per call.',
+      unit: 'ratio',
+      default: 0.05,
+      min: 0,
+      max: 1,
+      trade: 'Higher cuts more of the tail and adds as much load.',
+    }),
+  }),
+  batch: group({
+    windowMs: wholeNumber({
+      is: 'How long the first SKU of a request to pricing waits for others.',
+      unit: 'ms',
+      default: 3,
+      min: 0,
+      max: 1_000,
+      trade: 'Longer asks pricing less often and makes every price that much later.',
+    }),
+    maxSize: wholeNumber({
+      is: 'SKUs in one request to pricing.',
+      unit: 'SKUs',
+      default: 50,
+      min: 1,
+      max: 1_000,
+      trade: 'Must not exceed what pricing takes.',
     }),
   }),
 })

@@ -3,25 +3,32 @@ import { type Clock, sleep } from '../runtime/index.ts'
 import { type Layer, OutboundFailure } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
+import type { RetryBudget } from './retry-budget.ts'
 
 /**
  * Retry: pricing is a pure read, so a failed or expired attempt may be followed by another one, after a jittered
- * back-off. The delays are cockatiel's generator; the sleep is ours, since cockatiel's cannot be aborted and
- * would outlive the request.
+ * back-off, if the budget of extra attempts has a token. The delays are cockatiel's generator (its base is 2); the
+ * sleep is ours, since cockatiel's cannot be aborted and would outlive the request.
  */
-export function retry(options: OutboundOptions, channels: OutboundChannels, clock: Clock): Layer {
+export function retry(
+  options: OutboundOptions,
+  extras: RetryBudget,
+  channels: OutboundChannels,
+  clock: Clock,
+): Layer {
   const backoff = {
     initialDelay: options.retryDelayMs,
     maxDelay: options.retryMaxDelayMs,
   } as IExponentialBackoffOptions<number>
   return next => async call => {
+    extras.deposit()
     for (let retries = 0; ; retries++) {
       try {
         return await next(call)
       } catch (error) {
         if (retries >= options.retryMaxAttempts || !isWorthRetrying(error)) throw error
         const [delayMs] = fullJitterGenerator(retries, backoff)
-        if (clock.nowMs() + delayMs >= call.endsAtMs) throw error
+        if (clock.nowMs() + delayMs >= call.endsAtMs || !extras.withdraw()) throw error
         await sleep(clock, delayMs, call.signal)
         channels.retry.publish({})
       }

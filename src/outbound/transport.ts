@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
-import { isUnitPrice } from '../domain/index.ts'
 import { OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundOptions } from './options.ts'
+import { readPriceList } from './price-answer.ts'
 
 /**
  * Transport: one HTTP exchange with the pricing service, on undici with every limit set here. A pool of its own
@@ -29,9 +29,11 @@ export class Transport {
 
   /** Throws `OutboundFailure`, or the signal's reason. */
   async send(
-    call: PriceCall,
+    call: Pick<PriceCall, 'currency' | 'skus'>,
+    signal: AbortSignal,
     attempt: { id: string; traceparent: string; leftMs: number },
   ): Promise<PriceList> {
+    const { currency, skus } = call
     const { statusCode, headers, body } = await this.#pool.request({
       method: 'POST',
       path: this.#path,
@@ -42,11 +44,12 @@ export class Transport {
         'request-budget-ms': String(Math.max(1, Math.floor(attempt.leftMs))),
         'x-attempt-id': attempt.id,
       },
-      body: JSON.stringify({ currency: call.currency, skus: call.skus }),
-      signal: call.signal,
+      body: JSON.stringify({ currency, skus }),
+      signal,
     })
     if (statusCode !== 200) {
-      await body.dump()
+      // Read away beside us, so that the connection can be used again: a slow error body is not waited for.
+      body.dump().catch(() => undefined)
       throw new OutboundFailure(
         statusCode >= 400 && statusCode < 500 && statusCode !== 429 ? 'refused' : 'failed',
       )
@@ -54,41 +57,12 @@ export class Transport {
     const type = headers['content-type']
     const text = await body.text()
     if (typeof type !== 'string' || !JSON_TYPE.test(type)) throw new OutboundFailure('failed')
-    return readPriceList(text, call.skus)
+    return readPriceList(text, { currency, skus })
   }
 
   close(): Promise<void> {
     return this.#pool.destroy()
   }
-}
-
-/**
- * Believes nothing: every SKU asked for must come back once, with a usable price or as unknown. What was not
- * asked for is ignored.
- */
-function readPriceList(text: string, asked: readonly string[]): PriceList {
-  const answer = parseObject(text)
-  if (!Array.isArray(answer.prices) || !Array.isArray(answer.unknown)) throw new OutboundFailure('failed')
-  const prices = new Map<string, number>()
-  for (const entry of answer.prices as unknown[]) {
-    const { sku, unitPrice } = (entry ?? {}) as { sku?: unknown; unitPrice?: unknown }
-    if (typeof sku !== 'string' || !asked.includes(sku)) continue
-    if (!isUnitPrice(unitPrice) || prices.has(sku)) throw new OutboundFailure('failed')
-    prices.set(sku, unitPrice)
-  }
-  const saidUnknown = new Set<unknown>(answer.unknown)
-  if (!asked.every(sku => prices.has(sku) !== saidUnknown.has(sku))) throw new OutboundFailure('failed')
-  return { prices, unknown: asked.filter(sku => saidUnknown.has(sku)) }
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  } catch (error) {
-    throw new OutboundFailure('failed', { cause: error })
-  }
-  throw new OutboundFailure('failed')
 }
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i

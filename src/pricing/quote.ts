@@ -13,7 +13,11 @@ export interface PricingContext {
   readonly commitReserveMs: number
 }
 
-export type Prices = ReadonlyMap<string, number>
+export interface Prices {
+  readonly prices: ReadonlyMap<string, number>
+  /** `fallback` when any of them is only remembered. */
+  readonly source: 'live' | 'fallback'
+}
 
 /** The prices of all `skus` if every one is at hand, at no cost; undefined otherwise. */
 export function pricesAtHand(
@@ -27,7 +31,7 @@ export function pricesAtHand(
     if (price === undefined) return undefined
     prices.set(sku, price)
   }
-  return prices
+  return { prices, source: 'live' }
 }
 
 /**
@@ -47,7 +51,7 @@ export async function quote(
     if (price !== undefined) prices.set(sku, price)
     return price === undefined
   })
-  if (missing.length === 0) return prices
+  if (missing.length === 0) return { prices, source: 'live' }
   const fetched = await ctx.client
     .fetch({
       currency,
@@ -60,11 +64,12 @@ export async function quote(
       throw asProblem(error, lease)
     })
   for (const [sku, price] of fetched.prices) {
-    ctx.cache.set(cacheKey(currency, sku), price)
+    // What is only remembered is not fresh, and the next order asks again.
+    if (fetched.source === 'live') ctx.cache.set(cacheKey(currency, sku), price)
     prices.set(sku, price)
   }
   if (fetched.unknown.length > 0) throw unknownSkus(skus, fetched.unknown)
-  return prices
+  return { prices, source: fetched.source }
 }
 
 function cacheKey(currency: string, sku: string): string {

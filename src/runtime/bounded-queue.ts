@@ -2,8 +2,8 @@
  * Bounded queue, first in first out. `offer` refuses when full instead of growing: whoever owns the queue
  * decides what a refusal means. `remove` lets a waiter leave before its turn.
  *
- * A plain array serves: the queues here hold at most a few hundred entries (admission bounds them), where
- * `shift` and `indexOf` cost less than the bookkeeping of a ring or a linked list.
+ * A plain array serves: the queues hold what admission lets in, 60 by default, and there `splice` and `indexOf`
+ * cost less than the bookkeeping of a ring or a linked list.
  */
 export class BoundedQueue<Item> {
   readonly capacity: number

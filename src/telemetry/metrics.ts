@@ -67,6 +67,16 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
   channels.outbound.attempt.subscribe(({ result }) => attempts.inc({ result }))
   const retries = counter('punctual_outbound_retries_total', 'Attempts that followed a failed one.')
   channels.outbound.retry.subscribe(() => retries.inc())
+  const hedges = counter('punctual_outbound_hedges_total', 'Second attempts, by how they ended.', ['result'])
+  channels.outbound.hedge.subscribe(({ result }) => hedges.inc({ result }))
+  const outboundBatch = histogram(
+    'punctual_outbound_batch_size',
+    'SKUs in a request to pricing.',
+    BATCH_BUCKETS,
+  )
+  channels.outbound.batch.subscribe(({ size }) => outboundBatch.observe(size))
+  const fallbacks = counter('punctual_fallback_served_total', 'Calls that remembered prices answered.')
+  channels.outbound.fallback.subscribe(() => fallbacks.inc())
   const calls = counter('punctual_outbound_calls_total', 'Calls to pricing, by how they ended.', ['result'])
   channels.outbound.call.subscribe(({ result }) => calls.inc({ result }))
   const breaker = new Gauge({

@@ -5,9 +5,9 @@ import { VirtualClock } from '../support/virtual-clock.ts'
 
 const MAX_BYTES = 65_536
 
-function l1(l1Seconds = 20) {
+function l1(ttlMs = 20_000) {
   const clock = new VirtualClock()
-  return { clock, cache: new L1<string | number>({ l1Seconds, maxBytes: MAX_BYTES }, clock) }
+  return { clock, cache: new L1<string | number>({ ttlMs, maxBytes: MAX_BYTES }, clock) }
 }
 
 /** Bytes of the text of what can still be read. */
@@ -21,8 +21,8 @@ function heldBytes(cache: L1<string | number>, keys: Iterable<string>): number {
 }
 
 describe('the first tier', () => {
-  test('gives back the last value set, for at most l1Seconds on the monotonic clock', () => {
-    const { clock, cache } = l1(20)
+  test('gives back the last value set, for at most ttlMs on the monotonic clock', () => {
+    const { clock, cache } = l1(20_000)
     cache.set('price', 1)
     clock.advance(10_000)
     cache.set('price', 2)
@@ -33,7 +33,7 @@ describe('the first tier', () => {
   })
 
   test('is not kept fresh by being read', () => {
-    const { clock, cache } = l1(20)
+    const { clock, cache } = l1(20_000)
     cache.set('price', 1)
     for (let reads = 0; reads < 21; reads++) {
       cache.get('price')
@@ -43,7 +43,7 @@ describe('the first tier', () => {
   })
 
   test('does not care where the wall clock goes', () => {
-    const { clock, cache } = l1(20)
+    const { clock, cache } = l1(20_000)
     cache.set('price', 1)
     clock.setWallMs(clock.wallMs() + 1e12)
     expect(cache.get('price')).toBe(1)
@@ -104,6 +104,16 @@ describe('the first tier', () => {
     for (const key of keys) expect(cache.get(key)).toBeUndefined()
     for (const [index, key] of keys.entries()) cache.set(key, index)
     for (const [index, key] of keys.entries()) expect(cache.get(key)).toBe(index)
+  })
+
+  test('deletes one value, and what was never there', () => {
+    const { cache } = l1()
+    cache.set('price', 1)
+    cache.set('other', 2)
+    cache.delete('price')
+    cache.delete('never')
+    expect(cache.get('price')).toBeUndefined()
+    expect(cache.get('other')).toBe(2)
   })
 
   test('keeps a zero and an empty text', () => {

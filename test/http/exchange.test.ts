@@ -40,7 +40,7 @@ function exchanging({ chargedMs = 0, draining = false } = {}) {
   const res = new FakeResponse()
   let releases = 0
   const exchange = new Exchange(
-    { clock, leaseChannels: lease, httpChannels: channels, isDraining: () => draining },
+    { clock, leaseChannels: lease, httpChannels: channels, closes: () => draining },
     {
       req: { method: 'POST' } as IncomingMessage,
       res: res as unknown as ServerResponse,

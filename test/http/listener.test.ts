@@ -22,6 +22,7 @@ async function listening() {
     next.resolve(message)
   })
   const lease = leaseChannels()
+  const phase = { draining: false }
   const gate = new Gate({ maxConcurrent: 60 }, admissionChannels(), systemClock)
   const loopClock = new LoopClock(systemClock, lease.loopLag)
   const options = httpOptions.parse({ bodyLimitBytes: 2_048 })
@@ -30,12 +31,8 @@ async function listening() {
     requestBudgetMs: 20_000,
     gate,
     loopClock,
-    exchangeDeps: {
-      clock: systemClock,
-      leaseChannels: lease,
-      httpChannels: channels,
-      isDraining: () => false,
-    },
+    reporting: { clock: systemClock, leaseChannels: lease, httpChannels: channels },
+    isDraining: () => phase.draining,
     readiness: () => ({ status: 'ready', checks: {} }),
     refusal: () => undefined,
     routes: createRoutes({
@@ -51,7 +48,7 @@ async function listening() {
   })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  return { port, store, pricing, gate, ended, firstEnded: next.promise }
+  return { port, store, pricing, gate, phase, ended, firstEnded: next.promise }
 }
 
 const BODY = '{"customerId":"c","currency":"USD","items":[{"sku":"A","quantity":1}]}'
@@ -175,5 +172,33 @@ describe('the listener', () => {
     expect(store.writes).toEqual([])
     expect(ended.map(message => message.status)).toEqual([status])
     expect(gate.inFlight).toBe(0)
+  })
+
+  test('answers what came whole before it refuses the broken bytes behind it', async () => {
+    const { port, store } = await listening()
+    const whole = head({ ...JSON_HEAD, 'Content-Length': BODY.length }) + BODY
+    const said = await exchange(port, whole, 'no HTTP at all\r\n\r\n', 'and more\r\n')
+    expect([...said.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual(['201', '400'])
+    expect(store.orders).toBe(1)
+  })
+
+  test('draining, answers everything in the pipe, and only the last answer closes', async () => {
+    const { port, store, phase } = await listening()
+    phase.draining = true
+    const piped = ['a', 'b', 'c'].map(
+      key => head({ ...JSON_HEAD, 'Idempotency-Key': key, 'Content-Length': BODY.length }) + BODY,
+    )
+    const said = await exchange(port, piped.join(''))
+    expect([...said.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual([
+      '201',
+      '201',
+      '201',
+    ])
+    expect([...said.matchAll(/^Connection: (.*)\r$/gm)].map(([, value]) => value)).toEqual([
+      'keep-alive',
+      'keep-alive',
+      'close',
+    ])
+    expect(store.orders).toBe(3)
   })
 })

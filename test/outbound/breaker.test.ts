@@ -8,7 +8,7 @@ import { VirtualClock } from '../support/virtual-clock.ts'
 const SAMPLING_MS = 1_000
 const BUCKET_MS = SAMPLING_MS / 10
 const HANG_UP = new Error('the client hung up')
-const LIST: PriceList = { prices: new Map(), unknown: [] }
+const LIST: PriceList = { prices: new Map(), unknown: [], bad: [], source: 'live' }
 const CALL: PriceCall = {
   currency: 'USD',
   skus: ['SKU-1'],

@@ -4,7 +4,7 @@ import { bulkhead } from '../../src/outbound/bulkhead.ts'
 import { OutboundFailure, type PriceCall, type PriceList } from '../../src/outbound/call.ts'
 
 const CALL = {} as PriceCall
-const LIST: PriceList = { prices: new Map(), unknown: [] }
+const LIST: PriceList = { prices: new Map(), unknown: [], bad: [], source: 'live' }
 
 test('the bulkhead lets maxConcurrent calls in, sheds the next at once, and gets each place back once', async () => {
   await fc.assert(

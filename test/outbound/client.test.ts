@@ -9,7 +9,12 @@ describe('the pricing client', () => {
     const { fetch, received, attempts, calls } = await priced(res =>
       say(res, { prices: [{ sku: 'SKU-1', unitPrice: 250 }], unknown: ['SKU-2'] }),
     )
-    expect(await fetch()).toEqual({ prices: new Map([['SKU-1', 250]]), unknown: ['SKU-2'] })
+    expect(await fetch()).toEqual({
+      prices: new Map([['SKU-1', 250]]),
+      unknown: ['SKU-2'],
+      bad: [],
+      source: 'live',
+    })
     expect(received).toMatchObject([
       { url: '/v1/prices:batch', body: { currency: 'USD', skus: ['SKU-1', 'SKU-2'] } },
     ])
@@ -25,6 +30,8 @@ describe('the pricing client', () => {
         ['SKU-2', 0],
       ]),
       unknown: [],
+      bad: [],
+      source: 'live',
     })
   })
 
@@ -118,7 +125,8 @@ describe('the pricing client', () => {
       import { outboundOptions } from ${JSON.stringify(import.meta.resolve('../../src/outbound/options.ts'))}
       import { systemClock as clock } from ${JSON.stringify(import.meta.resolve('../../src/runtime/index.ts'))}
       const options = outboundOptions.parse(${JSON.stringify(WIDE)})
-      const client = new PricingClient(${JSON.stringify(server.baseUrl)}, options, { channels: outboundChannels(), clock })
+      const shelf = { get: () => undefined, set: () => {}, delete: () => {} }
+      const client = new PricingClient(${JSON.stringify(server.baseUrl)}, options, { channels: outboundChannels(), clock, shelf })
       const { signal } = new AbortController()
       const list = await client.fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 60_000, signal, traceId: '' })
       console.log(list.prices.get('SKU-1'))

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import { outboundChannels, PricingClient } from '../../src/outbound/index.ts'
+import { outboundChannels, type PriceShelf, PricingClient } from '../../src/outbound/index.ts'
 import { outboundOptions } from '../../src/outbound/options.ts'
 import { systemClock } from '../../src/runtime/index.ts'
 import { pricingServer, type Received } from './pricing-server.ts'
@@ -9,6 +9,9 @@ export const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 // Wide enough that only what is meant to hang runs into them, on a loaded machine too.
 export const WIDE = { leaseMs: 20_000, totalMs: 15_000, attemptMs: 5_000, retryDelayMs: 1 }
 export const NARROW = { leaseMs: 200, totalMs: 100, attemptMs: 40, retryDelayMs: 1 }
+
+/** Remembers nothing. */
+export const EMPTY_SHELF: PriceShelf = { get: () => undefined, set: () => {}, delete: () => {} }
 
 /** A client of a server that answers as `answer` does; both go with the test. */
 export async function priced(
@@ -25,9 +28,10 @@ export async function priced(
   const client = new PricingClient(server.baseUrl + prefix, outboundOptions.parse(options), {
     channels,
     clock: systemClock,
+    shelf: EMPTY_SHELF,
   })
   onTestFinished(() => client.close())
-  const fetch = (signal = new AbortController().signal, neededInMs = 60_000) =>
+  const fetchOf = (skus: readonly string[], signal = new AbortController().signal, neededInMs = 60_000) =>
     client.fetch({
       currency: 'USD',
       skus,
@@ -35,7 +39,8 @@ export async function priced(
       signal,
       traceId: TRACE_ID,
     })
-  return { fetch, received: server.received, attempts, calls }
+  const fetch = (signal?: AbortSignal, neededInMs?: number) => fetchOf(skus, signal, neededInMs)
+  return { fetch, fetchOf, received: server.received, attempts, calls }
 }
 
 export const GOOD = {

@@ -10,10 +10,11 @@ import {
 import { longestBackoffMs, outboundChannels } from '../../src/outbound/index.ts'
 import { outboundOptions } from '../../src/outbound/options.ts'
 import { retry } from '../../src/outbound/retry.ts'
+import { RetryBudget } from '../../src/outbound/retry-budget.ts'
 import type { Timer } from '../../src/runtime/index.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
-const LIST: PriceList = { prices: new Map(), unknown: [] }
+const LIST: PriceList = { prices: new Map(), unknown: [], bad: [], source: 'live' }
 
 /** Notes each delay that it is asked for. */
 class NotingClock extends VirtualClock {
@@ -27,6 +28,7 @@ class NotingClock extends VirtualClock {
 
 function retrying(
   options: { retryMaxAttempts?: number; retryDelayMs?: number; retryMaxDelayMs?: number } = {},
+  extras = new RetryBudget(1),
 ) {
   const clock = new NotingClock()
   const channels = outboundChannels()
@@ -37,6 +39,7 @@ function retrying(
   let launched = 0
   const fetch = retry(
     outboundOptions.parse(options),
+    extras,
     channels,
     clock,
   )(async () => {
@@ -139,6 +142,24 @@ describe('the retry', () => {
         },
       ),
     )
+  })
+
+  test('spends its token at the decision: of 1,000 failures at once, the budget alone says how many follow', async () => {
+    const { clock, counts, run } = retrying({ retryDelayMs: 1_000 }, new RetryBudget(0.1))
+    const outcomes = Promise.all(Array.from({ length: 1_000 }, () => run()))
+    await clock.advanceAsync(2_000)
+    await outcomes
+    expect(counts()).toEqual({ launched: 1_000 + counts().retries, retries: counts().retries })
+    // Ten at the start. What the calls put in cannot be there: the bucket was full while they came.
+    expect(counts().retries).toBe(10)
+  })
+
+  test('gives up with the failure when the budget has no token', async () => {
+    const { clock, results, counts, run } = retrying({}, new RetryBudget(0))
+    const failure = new OutboundFailure('failed')
+    results.push(failure, LIST)
+    expect(await run()).toBe(failure)
+    expect({ ...counts(), timers: clock.pendingTimers }).toEqual({ launched: 1, retries: 0, timers: 0 })
   })
 
   test('spreads its delays over their whole length', async () => {

@@ -66,6 +66,7 @@ describe('the bundled pricing service', () => {
       {
         channels: outboundChannels(),
         clock: systemClock,
+        shelf: { get: () => undefined, set: () => {}, delete: () => {} },
       },
     )
     const { prices, unknown } = await client.fetch({

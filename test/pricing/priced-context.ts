@@ -19,6 +19,8 @@ export function pricedContext() {
     answer: async ({ skus }: PriceRequest): Promise<PriceList> => ({
       prices: new Map(skus.map(sku => [sku, 100])),
       unknown: [],
+      bad: [],
+      source: 'live',
     }),
   }
   const client = {
@@ -28,7 +30,7 @@ export function pricedContext() {
     },
   } as unknown as PricingClient
   const ctx: PricingContext = {
-    cache: new L1<number>({ l1Seconds: 20, maxBytes: 65_536 }, clock),
+    cache: new L1<number>({ ttlMs: 20_000, maxBytes: 65_536 }, clock),
     client,
     commitReserveMs: COMMIT_RESERVE_MS,
   }

@@ -18,7 +18,10 @@ describe('a quote', () => {
     const { clock, requests, ask } = quoting()
     await ask(['A', 'B'])
     clock.advance(10_000)
-    expect(await ask(['A', 'B', 'C'])).toEqual(new Map(['A', 'B', 'C'].map(sku => [sku, 100])))
+    expect(await ask(['A', 'B', 'C'])).toEqual({
+      prices: new Map(['A', 'B', 'C'].map(sku => [sku, 100])),
+      source: 'live',
+    })
     clock.advance(10_000)
     await ask(['A', 'B'])
     expect(askedSkus(requests)).toEqual([['A', 'B'], ['C']])
@@ -46,7 +49,12 @@ describe('a quote', () => {
   test('of unknown SKUs is refused, each with its pointer into the order, and keeps the prices it learnt', async () => {
     const { ctx, stub, ask } = quoting()
     await ask(['A'])
-    stub.answer = async () => ({ prices: new Map([['C', 300]]), unknown: ['B', 'D'] })
+    stub.answer = async () => ({
+      prices: new Map([['C', 300]]),
+      unknown: ['B', 'D'],
+      bad: [],
+      source: 'live',
+    })
     const error = await ask(['A', 'B', 'C', 'D']).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(Problem)
     expect(error).toMatchObject({
@@ -54,21 +62,46 @@ describe('a quote', () => {
       status: 400,
       extensions: { errors: [{ pointer: '/items/1/sku' }, { pointer: '/items/3/sku' }] },
     })
-    expect(pricesAtHand(ctx, 'USD', ['A', 'C'])).toEqual(
-      new Map([
+    expect(pricesAtHand(ctx, 'USD', ['A', 'C'])).toEqual({
+      prices: new Map([
         ['A', 100],
         ['C', 300],
       ]),
-    )
+      source: 'live',
+    })
+  })
+
+  test('that has remembered prices in it is a fallback, and keeps none of them for the next', async () => {
+    const { ctx, requests, stub, ask } = quoting()
+    await ask(['A'])
+    stub.answer = async ({ skus }) => ({
+      prices: new Map(skus.map(sku => [sku, 90])),
+      unknown: [],
+      bad: [],
+      source: 'fallback',
+    })
+    const remembered = {
+      prices: new Map([
+        ['A', 100],
+        ['B', 90],
+      ]),
+      source: 'fallback',
+    }
+    expect(await ask(['A', 'B'])).toEqual(remembered)
+    expect(pricesAtHand(ctx, 'USD', ['B'])).toBeUndefined()
+    expect(await ask(['A', 'B'])).toEqual(remembered)
+    expect(askedSkus(requests)).toEqual([['A'], ['B'], ['B']])
+    // What is fresh makes no fallback of a quote that is fresh throughout.
+    expect(await ask(['A'])).toMatchObject({ source: 'live' })
   })
 
   test('does not remember that a SKU was unknown', async () => {
     const { requests, stub, ask } = quoting()
     const { answer } = stub
-    stub.answer = async ({ skus }) => ({ prices: new Map(), unknown: skus })
+    stub.answer = async ({ skus }) => ({ prices: new Map(), unknown: skus, bad: [], source: 'live' })
     await expect(ask(['A'])).rejects.toMatchObject({ code: 'unknown-sku' })
     stub.answer = answer
-    expect(await ask(['A'])).toEqual(new Map([['A', 100]]))
+    expect(await ask(['A'])).toEqual({ prices: new Map([['A', 100]]), source: 'live' })
     expect(requests).toHaveLength(2)
   })
 
@@ -110,12 +143,13 @@ describe('pricesAtHand', () => {
     const { clock, ctx, requests, ask } = quoting()
     expect(pricesAtHand(ctx, 'USD', ['A'])).toBeUndefined()
     await ask(['A', 'B'])
-    expect(pricesAtHand(ctx, 'USD', ['B', 'A'])).toEqual(
-      new Map([
+    expect(pricesAtHand(ctx, 'USD', ['B', 'A'])).toEqual({
+      prices: new Map([
         ['B', 100],
         ['A', 100],
       ]),
-    )
+      source: 'live',
+    })
     expect(pricesAtHand(ctx, 'USD', ['A', 'C'])).toBeUndefined()
     expect(pricesAtHand(ctx, 'EUR', ['A'])).toBeUndefined()
     clock.advance(20_001)
@@ -125,8 +159,11 @@ describe('pricesAtHand', () => {
 
   test('takes a price of zero for a price', async () => {
     const { ctx, stub, ask } = quoting()
-    stub.answer = async () => ({ prices: new Map([['FREE', 0]]), unknown: [] })
+    stub.answer = async () => ({ prices: new Map([['FREE', 0]]), unknown: [], bad: [], source: 'live' })
     await ask(['FREE'])
-    expect(pricesAtHand(ctx, 'USD', ['FREE'])).toEqual(new Map([['FREE', 0]]))
+    expect(pricesAtHand(ctx, 'USD', ['FREE'])).toEqual({
+      prices: new Map([['FREE', 0]]),
+      source: 'live',
+    })
   })
 })

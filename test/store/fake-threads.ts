@@ -30,9 +30,9 @@ export class FakeThreads {
     this.#listener?.onAnswer(answer)
   }
 
-  answer(values: Flat, trouble: Pick<Answered, 'fault' | 'reason'> = {}): void {
+  answer(values: Flat, trouble: Partial<Pick<Answered, 'fault' | 'reason' | 'proven'>> = {}): void {
     this.requests.shift()
-    this.say({ kind: 'answered', values, ...trouble })
+    this.say({ kind: 'answered', values, proven: trouble.fault === undefined, ...trouble })
   }
 
   exit(reason = 'a crash'): void {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import type { OrderWrite, Store } from '../../src/store/index.ts'
 import type { ThreadAnswer } from '../../src/store/sqlite/protocol.ts'
 import type { StartThread, ThreadPort } from '../../src/store/sqlite/thread.ts'
@@ -134,9 +134,10 @@ describe('a store whose threads die', () => {
     const degraded = place.nextHealth()
     threads.ports.get('writer.ts')?.post(null as never)
     expect(await degraded).toBe('the store is being started again')
+    const recovered = place.nextHealth()
     expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'unavailable' })
     expect(troubles).toEqual([expect.stringContaining('TypeError')])
-    expect(await place.nextHealth()).toBeUndefined()
+    expect(await recovered).toBeUndefined()
     expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'created' })
   })
 
@@ -150,9 +151,10 @@ describe('a store whose threads die', () => {
     await threads.workers.get('reader.ts')?.terminate()
     expect(['found', 'unavailable']).toContain((await lookup).kind)
     expect(await degraded).toBe('the store is being started again')
+    const recovered = place.nextHealth()
     expect(await store.findReply(write, never())).toEqual({ kind: 'unavailable' })
     expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'created' })
-    expect(await place.nextHealth()).toBeUndefined()
+    expect(await recovered).toBeUndefined()
     expect(await store.findReply(write, never())).toMatchObject({ kind: 'found' })
   })
 })
@@ -176,11 +178,9 @@ async function missing(store: Store, writes: readonly OrderWrite[]): Promise<num
 }
 
 describe('a store whose disk fails', () => {
-  const mount = mountSmallDisk()
-  const loud = mount ? '' : ' (SKIPPED: no right to mount a small file system here)'
-
-  it.skipIf(!mount)(`full: acknowledges nothing more, loses nothing, recovers by itself${loud}`, async () => {
-    if (!mount) return
+  it('full: acknowledges nothing more, loses nothing, recovers by itself', async context => {
+    const mount = mountSmallDisk()
+    if (!mount) return skipLoudly(context, 'no right to mount a small file system here')
     const place = new SqlitePlace(mount.folder)
     try {
       const store = await place.open()
@@ -207,10 +207,8 @@ describe('a store whose disk fails', () => {
     }
   })
 
-  const prlimit = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0
-  const unlimited = prlimit ? '' : ' (SKIPPED: prlimit is not here)'
-
-  it.skipIf(!prlimit)(`an error of input or output: the same${unlimited}`, async () => {
+  it('an error of input or output: the same', async context => {
+    if (spawnSync('prlimit', ['--version']).status !== 0) return skipLoudly(context, 'prlimit is not here')
     const place = new SqlitePlace()
     const limit = (bytes: string) =>
       execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:unlimited`])
@@ -232,6 +230,11 @@ describe('a store whose disk fails', () => {
     }
   })
 })
+
+function skipLoudly(context: TestContext, reason: string): void {
+  process.stderr.write(`SKIPPED: ${context.task.name}: ${reason}\n`)
+  context.skip(reason)
+}
 
 /** A file system of 3 MB, or undefined where that is not allowed. */
 function mountSmallDisk(): { folder: string; unmount(): void } | undefined {

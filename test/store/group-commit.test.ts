@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { OrderWrite } from '../../src/store/index.ts'
@@ -34,7 +37,7 @@ describe('group commit', () => {
 
   it('writes key, order and event', () => {
     const write = orderWrite()
-    expect(answer(write)).toEqual({ kind: 'answered', values: [created] })
+    expect(answer(write)).toEqual({ kind: 'answered', values: [created], proven: true })
     expect(db.prepare('SELECT * FROM idempotency').get()).toEqual({
       tenant: 'tenant-1',
       operation: 'orders.create',
@@ -127,7 +130,25 @@ describe('group commit', () => {
     const { values, fault } = answer(orderWrite(), orderWrite({ tenant: 'bad' }), orderWrite())
     expect({ values, fault }).toEqual({ values: [unavailable, unavailable, unavailable], fault: 'refused' })
     expect(rows()).toEqual([0, 0, 0])
-    expect(answer()).toEqual({ kind: 'answered', values: [] })
+    expect(answer()).toEqual({ kind: 'answered', values: [], proven: true })
+  })
+
+  it('fails the whole group also when that happens at the second try', () => {
+    db.exec(`
+      CREATE TRIGGER a BEFORE INSERT ON outbox WHEN new.tenant = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END;
+      CREATE TRIGGER b BEFORE INSERT ON outbox WHEN new.tenant = 'worse' BEGIN SELECT RAISE(ROLLBACK, 'no'); END`)
+    const { values, fault, reason } = answer(
+      orderWrite(),
+      orderWrite({ tenant: 'bad' }),
+      orderWrite({ tenant: 'worse' }),
+    )
+    expect({ values, fault, reason }).toEqual({
+      values: [unavailable, unavailable, unavailable],
+      fault: 'refused',
+      reason: 'SQLITE_CONSTRAINT_TRIGGER: no',
+    })
+    expect(rows()).toEqual([0, 0, 0])
+    expect(answer()).toEqual({ kind: 'answered', values: [], proven: true })
   })
 
   it('fails the whole group when the disk is full, and works again once it is not', () => {
@@ -142,6 +163,18 @@ describe('group commit', () => {
     expect(answer(...writes).values).toEqual(Array(40).fill(created))
   })
 
+  it('proves nothing when it wrote nothing: a replay, a write passed over', () => {
+    const [write, other] = [orderWrite(), orderWrite()]
+    answer(write)
+    slots.fill(CLAIM.queued)
+    expect(answer(write)).toMatchObject({
+      values: [taken, expect.anything(), 201, expect.anything(), 1, expect.anything()],
+      proven: false,
+    })
+    slots.fill(CLAIM.withdrawn)
+    expect(answer(other)).toMatchObject({ values: [passedOver], proven: false })
+  })
+
   it('claims nothing before it has the lock', () => {
     // A transaction that is open already makes BEGIN fail, as a lock held elsewhere does.
     db.exec('BEGIN IMMEDIATE')
@@ -151,8 +184,20 @@ describe('group commit', () => {
   })
 
   it('answers an empty group with a write that changes nothing', () => {
-    const before = db.prepare('SELECT total_changes()').pluck().get()
-    expect(group.answer([])).toEqual({ kind: 'answered', values: [] })
-    expect(db.prepare('SELECT total_changes()').pluck().get()).toBe(before)
+    const folder = mkdtempSync(join(tmpdir(), 'punctual-group-'))
+    const file = new Database(join(folder, 'x.db'))
+    migrate(file)
+    const other = new Database(join(folder, 'x.db'))
+    const state = () => [
+      other.pragma('data_version', { simple: true }),
+      other.pragma('user_version', { simple: true }),
+      other.pragma('schema_version', { simple: true }),
+    ]
+    const [written, ...rest] = state()
+    expect(new GroupCommit(file, slots).answer([])).toEqual({ kind: 'answered', values: [], proven: true })
+    expect(state()[0]).not.toBe(written)
+    expect(state().slice(1)).toEqual(rest)
+    for (const connection of [file, other]) connection.close()
+    rmSync(folder, { recursive: true })
   })
 })

@@ -4,11 +4,11 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StoreOpenError } from '../../src/store/index.ts'
 import { openForWriting } from '../../src/store/sqlite/database.ts'
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts'
-import { type Flat, packWrite } from '../../src/store/sqlite/protocol.ts'
+import { CLAIM, type Flat, packWrite } from '../../src/store/sqlite/protocol.ts'
 import { type StartThread, startWorker } from '../../src/store/sqlite/thread.ts'
 import { never, orderWrite } from '../support/order-write.ts'
 import { SqlitePlace } from '../support/sqlite-place.ts'
@@ -67,11 +67,13 @@ describe('opening the store', () => {
 
   it('bounds the log', () => {
     const db = openForWriting({ path: place.path, synchronous: 'OFF', busyTimeoutMs: 100 })
-    const group = new GroupCommit(db, new Int32Array(new SharedArrayBuffer(400)))
+    const slots = new Int32Array(new SharedArrayBuffer(400))
+    const group = new GroupCommit(db, slots)
     const largest: number[] = []
     for (let groups = 0; groups < 100; groups++) {
       const writes: Flat = []
       for (let n = 0; n < 100; n++) packWrite(writes, orderWrite({ json: 'x'.repeat(2_000) }))
+      slots.fill(CLAIM.queued)
       group.answer(writes)
       largest.push(statSync(`${place.path}-wal`).size)
     }
@@ -138,7 +140,7 @@ describe('opening the store', () => {
     const folder = join(place.folder, 'mine')
     writeFileSync(file, '')
     mkdirSync(folder)
-    chmodSync(place.folder, 0o755)
+    chmodSync(place.folder, 0o777)
     for (const path of [file, folder]) chmodSync(path, 0o500)
     for (const path of [file, join(folder, 'x.db'), join(folder, 'deeper', 'x.db')]) {
       // Root may do everything, so somebody else tries.
@@ -146,6 +148,23 @@ describe('opening the store', () => {
       child.stdin.write('go')
       expect(await text(child.stdout)).toBe('up permission denied')
     }
+  })
+
+  it('waits for another that has the whole file to itself at this moment', () => {
+    const path = join(place.folder, 'busy.db')
+    const other = new Database(path)
+    other.exec('BEGIN EXCLUSIVE')
+    let waits = 0
+    const wait = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      if (++waits === 3) other.close()
+      return 'timed-out'
+    })
+    try {
+      openForWriting({ path, synchronous: 'FULL', busyTimeoutMs: 100 }).close()
+    } finally {
+      wait.mockRestore()
+    }
+    expect(waits).toBe(3)
   })
 
   it('opens a new file from many connections at once', async () => {

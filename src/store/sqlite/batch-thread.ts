@@ -109,7 +109,8 @@ export class BatchThread<Item> {
         this.#crashes = 0
         this.#become({ kind: 'idle', port })
         this.#spec.settle(batch, answer.values, this.#spec.clock.nowMs() - sentAtMs)
-        this.#report(answer.fault, answer.reason)
+        if (answer.fault !== undefined || answer.proven) this.#report(answer.fault, answer.reason)
+        else if (answer.reason !== undefined) this.#spec.onTrouble(answer.reason)
         this.#proceed()
         return
       }

@@ -24,7 +24,7 @@ const LOG_LIMIT_BYTES = 2 * CHECKPOINT_PAGES * 4_120
 
 const SMALLEST_PAGE_BYTES = 512
 
-/** 5 s in all: another process that migrates or turns the file to WAL at this moment is done long before. */
+/** 5 to 10 s in all, as SQLite waits as well: another process that migrates or turns the file to WAL at this moment is done long before. */
 const OPEN_TRIES = 100
 const OPEN_PAUSE_MS = 50
 

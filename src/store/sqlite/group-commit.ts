@@ -31,6 +31,8 @@ export class GroupCommit {
   readonly #insertOrder: Statement
   readonly #insertEvent: Statement
   readonly #findReply: ReturnType<typeof storedReplies>
+  /** Whether the transaction has written anything, so that its commit shows that the store works. */
+  #wrote = false
 
   constructor(db: Database, slots: Int32Array<SharedArrayBuffer>) {
     this.#db = db
@@ -51,13 +53,20 @@ export class GroupCommit {
     const count = writes.length / WRITE_LENGTH
     try {
       this.#begin.run()
-      if (count === 0) this.#db.exec(sql.PROBE_WRITE(SCHEMA_VERSION))
+      this.#wrote = count === 0
+      if (this.#wrote) this.#db.exec(sql.PROBE_WRITE(SCHEMA_VERSION))
       const claimed = this.#claim(count)
       return this.#together(writes, claimed) ?? this.#oneByOne(writes, claimed)
     } catch (error) {
       this.#undo()
       const values = new Array<number>(count).fill(VERDICT.unavailable)
-      return { kind: 'answered', values, fault: faultOf(error) ?? 'refused', reason: reasonOf(error) }
+      return {
+        kind: 'answered',
+        values,
+        proven: false,
+        fault: faultOf(error) ?? 'refused',
+        reason: reasonOf(error),
+      }
     }
   }
 
@@ -77,7 +86,7 @@ export class GroupCommit {
         else values.push(VERDICT.passedOver)
       }
       this.#commit.run()
-      return { kind: 'answered', values }
+      return { kind: 'answered', values, proven: this.#wrote }
     } catch (error) {
       if (faultOf(error) !== undefined || !this.#db.inTransaction) throw error
       this.#undo()
@@ -88,6 +97,7 @@ export class GroupCommit {
   #oneByOne(writes: Flat, claimed: readonly boolean[]): Answered {
     const values: Flat = []
     let reason: string | undefined
+    this.#wrote = false
     this.#begin.run()
     for (const [place, ours] of claimed.entries()) {
       if (!ours) {
@@ -106,7 +116,7 @@ export class GroupCommit {
       this.#release.run()
     }
     this.#commit.run()
-    return { kind: 'answered', values, ...(reason !== undefined && { reason }) }
+    return { kind: 'answered', values, proven: this.#wrote, ...(reason !== undefined && { reason }) }
   }
 
   /** Three inserts, or the reply that already holds the key; then the verdict. */
@@ -135,6 +145,7 @@ export class GroupCommit {
     const traceparent = writes[at + WRITE.traceparent]
     this.#insertEvent.run(eventId, type, orderId, tenant, traceparent, atMs, json)
     values.push(VERDICT.created)
+    this.#wrote = true
   }
 
   /** Nothing to do when SQLite has rolled back by itself. */

@@ -25,6 +25,8 @@ export interface Answered {
   readonly values: Flat
   /** What kept the thread from its work; undefined when it was done. */
   readonly fault?: Fault
+  /** Whether this shows that an earlier fault is over: a transaction that wrote nothing calls a full disk well. */
+  readonly proven: boolean
   /** What SQLite said, for the operator. */
   readonly reason?: string
 }

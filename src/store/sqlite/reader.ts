@@ -51,6 +51,6 @@ function lookups(db: Database): (batch: Flat) => Answered {
           : (selectOrder.get(tenant, rest[0]) as Flat | undefined),
       )
     }
-    return { kind: 'answered', values, ...trouble }
+    return { kind: 'answered', values, proven: true, ...trouble }
   }
 }

@@ -1,0 +1,39 @@
+/**
+ * Retry budget: what all extra attempts, retries and hedges alike, may add to the load of pricing. Every call puts
+ * `ratio` of a token in, every extra attempt takes a whole one out, at the moment it is decided on: a thousand
+ * failures at once cannot all decide to retry. (Finagle's RetryBudget; Google's SRE book, "Handling Overload".)
+ *
+ * The bucket holds few tokens, so that a quiet hour does not save up a storm, and starts full, so that the first
+ * failure after a start may be retried.
+ */
+export class RetryBudget {
+  readonly #ratio: number
+  readonly #capacity: number
+  #tokens: number
+
+  constructor(ratio: number, capacity = CAPACITY) {
+    this.#ratio = ratio
+    this.#capacity = capacity
+    this.#tokens = ratio === 0 ? 0 : capacity
+  }
+
+  /** A call was made. */
+  deposit(): void {
+    this.#tokens = Math.min(this.#capacity, this.#tokens + this.#ratio)
+  }
+
+  /** True, and a token less, when an extra attempt may be made. */
+  withdraw(): boolean {
+    // Tenths do not add up exactly: ten deposits of 0.1 are worth one token.
+    if (this.#tokens < 1 - 1e-9) return false
+    this.#tokens -= 1
+    return true
+  }
+
+  /** A decision that came to nothing gives its token back. */
+  refund(): void {
+    this.#tokens = Math.min(this.#capacity, this.#tokens + 1)
+  }
+}
+
+const CAPACITY = 10
