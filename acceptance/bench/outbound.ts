@@ -84,7 +84,7 @@ function openClient(url: string, options: object) {
       skus,
       neededByMs: systemClock.nowMs() + BUDGET_MS,
       signal: new AbortController().signal,
-      traceId: '0123456789abcdef0123456789abcdef',
+      traceparent: '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01',
     })
   return { client, counts, quote }
 }

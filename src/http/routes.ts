@@ -102,7 +102,6 @@ function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
     lease,
     tenant: principal.tenant,
     view: principal.view,
-    traceId: trace.traceId,
     traceparent: trace.traceparent,
   }
 }

@@ -20,7 +20,6 @@ export interface OrderContext {
   readonly lease: Lease
   readonly tenant: string
   readonly view: View
-  readonly traceId: string
   readonly traceparent: string
 }
 

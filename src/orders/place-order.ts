@@ -39,7 +39,7 @@ export async function placeOrder(
     ctx.lease.enter('pricing', commitReserveMs)
     quoted = await quote(pricing, {
       lease: ctx.lease,
-      traceId: ctx.traceId,
+      traceparent: ctx.traceparent,
       currency: request.currency,
       skus,
     })

@@ -1,5 +1,5 @@
 import { Settlement } from '../lease/index.ts'
-import { type Clock, randomHex, type Timer } from '../runtime/index.ts'
+import { type Clock, childSpan, randomHex, type Timer } from '../runtime/index.ts'
 import { type AttemptResult, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
@@ -21,7 +21,7 @@ export type Launch = (attempt: AttemptCall) => Promise<PriceList>
  *
  *   launched ──answer, claimed──▶ won         ──answer, another had won──▶ late
  *   launched ──error──▶ failed
- *   launched ──its moment──▶ expired          the exchange is aborted
+ *   launched ──its moment, or its call's──▶ expired      the exchange is aborted
  *   launched ──cancelled──▶ cancelled         the exchange is aborted
  *   launched ──too little time left──▶ shed   nothing was sent
  *
@@ -38,7 +38,9 @@ export function attempt(parts: AttemptParts): Launch {
     const stop = (result: AttemptResult, reason: unknown) => {
       if (settlement.winner === undefined && settlement.settle(result)) exchange.abort(reason)
     }
-    const onAbort = () => stop('cancelled', signal.reason)
+    // A call that ran into a limit of ours has expired; all else that ends it from outside cancels it.
+    const onAbort = () =>
+      stop(signal.reason instanceof OutboundFailure ? 'expired' : 'cancelled', signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     const leftMs = moment.leftMs()
     try {
@@ -49,12 +51,13 @@ export function attempt(parts: AttemptParts): Launch {
       moment.arm(() => stop('expired', moment.failure()))
       const list = await parts.transport.send(call, exchange.signal, {
         id: randomHex(8),
-        traceparent: `00-${call.traceId}-${randomHex(8)}-01`,
+        traceparent: childSpan(call.traceparent),
         leftMs,
       })
-      if (settlement.winner !== undefined) throw exchange.signal.reason
-      if (!settlement.settle(claim() ? 'won' : 'late') || settlement.winner === 'late') throw LATE
-      return list
+      // It was stopped while its answer was on the way in: counted as late, and answered to nobody.
+      if (settlement.winner !== undefined) settlement.settle('won')
+      else if (settlement.settle(claim() ? 'won' : 'late') && settlement.winner === 'won') return list
+      throw LATE
     } catch (error) {
       // Once stopped, what the exchange says on its way down is an echo of that, not an outcome.
       if (exchange.signal.aborted) throw exchange.signal.reason
@@ -81,6 +84,7 @@ class Moment {
   readonly #clock: Clock
   readonly #limitAtMs: number
   #timer: Timer | undefined
+  #disarmed = false
 
   constructor(call: PriceCall, clock: Clock, attemptMs: number) {
     this.#call = call
@@ -99,22 +103,24 @@ class Moment {
   }
 
   arm(onOver: () => void): void {
-    const fire = () => {
-      if (this.leftMs() > 1) return this.arm(onOver)
-      // After a stall the timers run before the sockets are read: one poll more, so that an answer which came in
-      // time is not held against pricing because we were late to look.
-      this.#clock.afterPoll(onOver)
+    const judge = () => {
+      if (this.#disarmed) return
+      if (this.leftMs() > 1) this.arm(onOver)
+      else onOver()
     }
-    this.#timer = this.#clock.setTimer(fire, Math.ceil(this.leftMs()))
+    // After a stall the timers run before the sockets are read: one poll more, so that an answer which came in time
+    // is not held against pricing because we were late to look, and a waiter who came in time still extends it.
+    this.#timer = this.#clock.setTimer(() => this.#clock.afterPoll(judge), Math.ceil(this.leftMs()))
   }
 
   disarm(): void {
+    this.#disarmed = true
     if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer)
   }
 }
 
 /** An attempt with less time than this cannot succeed over any network; it is not sent. */
-const MIN_ATTEMPT_MS = 2
+export const MIN_ATTEMPT_MS = 2
 
 /** What a late success comes to; nobody is left to see it. */
-const LATE = new OutboundFailure('shed')
+const LATE = new Error('late')

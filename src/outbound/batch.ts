@@ -8,8 +8,9 @@ import type { OutboundOptions } from './options.ts'
  *   gathering ──window over, or full──▶ sent ──answer──▶ split: each member gets what is its own
  *   gathering, sent ──last member leaves──▶ abandoned     nothing is sent, or what was sent is aborted
  *
- * A SKU that was answered badly fails only the members that asked for it; a failed call fails them all. The batch
- * ends with its latest member.
+ * A SKU that was answered badly fails only the members that asked for it; a failed call fails them all. One that
+ * pricing refuses is asked again member by member, since any of them may be what it objects to. The batch ends with
+ * its latest member.
  */
 export function batch(
   options: OutboundOptions['batch'],
@@ -21,7 +22,7 @@ export function batch(
     return call =>
       new Promise((resolve, reject) => {
         let current = gathering.get(call.currency)
-        if (current && current.skus.length + call.skus.length > options.maxSize) {
+        if (current && current.size + call.skus.length > options.maxSize) {
           current.send()
           current = undefined
         }
@@ -33,7 +34,7 @@ export function batch(
           current.gather(options.windowMs)
         }
         current.add(call, resolve, reject)
-        if (current.skus.length >= options.maxSize) current.send()
+        if (current.size >= options.maxSize) current.send()
       })
   }
 }
@@ -47,13 +48,15 @@ interface Member {
 
 class Batch implements PriceCall {
   readonly currency: string
-  readonly traceId: string
+  readonly traceparent: string
   readonly #next: Fetch
   readonly #sizes: Channel<{ size: number }>
   readonly #clock: Clock
   readonly #onClosed: (batch: Batch) => void
   readonly #controller = new AbortController()
   readonly #members = new Set<Member>()
+  /** How many members ask for each SKU. */
+  readonly #asked = new Map<string, number>()
   #timer: Timer | undefined
   #sent = false
 
@@ -69,11 +72,16 @@ class Batch implements PriceCall {
     this.#clock = clock
     this.#onClosed = onClosed
     this.currency = first.currency
-    this.traceId = first.traceId
+    this.traceparent = first.traceparent
   }
 
+  /** What its members ask for; who has left is not asked for by a retry. */
   get skus(): string[] {
-    return [...new Set([...this.#members].flatMap(({ call }) => call.skus))]
+    return [...this.#asked.keys()]
+  }
+
+  get size(): number {
+    return this.#asked.size
   }
 
   get signal(): AbortSignal {
@@ -97,10 +105,11 @@ class Batch implements PriceCall {
     const onAbort = () => {
       this.#remove(member)
       reject(call.signal.reason)
-      if (this.#members.size === 0) this.#abandon()
+      if (this.#members.size === 0) this.#abandon(call.signal.reason)
     }
     const member: Member = { call, resolve, reject, onAbort }
     this.#members.add(member)
+    for (const sku of call.skus) this.#asked.set(sku, (this.#asked.get(sku) ?? 0) + 1)
     call.signal.addEventListener('abort', onAbort, { once: true })
   }
 
@@ -108,13 +117,21 @@ class Batch implements PriceCall {
     this.#close()
     if (this.#sent || this.#members.size === 0) return
     this.#sent = true
-    // Taken now: who joins late is in the next batch, and who leaves is not asked for again by a retry.
-    const { skus } = this
-    this.#sizes.publish({ size: skus.length })
+    this.#sizes.publish({ size: this.size })
+    // As many as were asked for: pricing may object to one who has left by the time it says so.
+    const shared = this.#members.size > 1
     this.#next(this).then(
       list => this.#settle(member => split(list, member)),
-      (error: unknown) => this.#settle(member => member.reject(error)),
+      (error: unknown) => {
+        const apart = shared && isRefusal(error)
+        this.#settle(member => (apart ? this.#alone(member) : member.reject(error)))
+      },
     )
+  }
+
+  #alone({ call, resolve, reject }: Member): void {
+    this.#sizes.publish({ size: call.skus.length })
+    this.#next(call).then(list => split(list, { call, resolve, reject }), reject)
   }
 
   #settle(tell: (member: Member) => void): void {
@@ -126,12 +143,17 @@ class Batch implements PriceCall {
 
   #remove(member: Member): void {
     this.#members.delete(member)
+    for (const sku of member.call.skus) {
+      const others = (this.#asked.get(sku) ?? 1) - 1
+      if (others > 0) this.#asked.set(sku, others)
+      else this.#asked.delete(sku)
+    }
     member.call.signal.removeEventListener('abort', member.onAbort)
   }
 
-  #abandon(): void {
+  #abandon(reason: unknown): void {
     this.#close()
-    this.#controller.abort()
+    this.#controller.abort(reason)
   }
 
   /** Nobody joins any more. */
@@ -142,7 +164,7 @@ class Batch implements PriceCall {
   }
 }
 
-function split(list: PriceList, { call, resolve, reject }: Member): void {
+function split(list: PriceList, { call, resolve, reject }: Omit<Member, 'onAbort'>): void {
   if (call.skus.some(sku => list.bad.includes(sku))) return reject(new OutboundFailure('failed'))
   const prices = new Map<string, number>()
   for (const sku of call.skus) {
@@ -155,4 +177,8 @@ function split(list: PriceList, { call, resolve, reject }: Member): void {
     bad: [],
     source: list.source,
   })
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof OutboundFailure && error.kind === 'refused'
 }

@@ -6,13 +6,15 @@ import type { OutboundOptions } from './options.ts'
 /**
  * Breaker: while pricing is known to be down, calls fail at once instead of holding permits.
  *
- *   closed ──failure ratio reached, with enough calls──▶ open
+ *   closed ──failure ratio reached, with enough requests──▶ open
  *   open ──halfOpenAfterMs──▶ half-open              calls before that are shed
- *   half-open ──halfOpenCalls probes succeeded──▶ closed
- *   half-open ──a probe failed──▶ open               callers beyond the probes are shed, never queued
+ *   half-open ──halfOpenCalls requests succeeded──▶ closed
+ *   half-open ──a request failed──▶ open             callers beyond the probes are shed, never queued
  *
- * It stands outside the retries and judges whole calls. It is blind to what says nothing about pricing: a client
- * that hung up, a lease that ran out, a call that was shed. Such a probe merely gives its place back.
+ * It has two layers. The gate stands outermost and lets callers in or sheds them. The judge stands inside collapse
+ * and batch, outside retry and hedge, so that one request to pricing is one sample however many wait for it: thirty
+ * callers of one failed flight are no thirty failures. It is blind to what says nothing about pricing: a client that
+ * hung up, a lease that ran out. A probe that ends so merely gives its place back.
  *
  * Ours, because cockatiel's breaker counts on the wall clock, keeps a filled window alive across idle time, takes
  * a cancelled probe for a success, and makes callers wait for the probes of others.
@@ -42,15 +44,23 @@ export class Breaker {
     return this.#state.kind
   }
 
-  readonly layer: Layer = next => async call => {
+  readonly gate: Layer = next => async call => {
     const entered = this.#enter()
     try {
+      return await next(call)
+    } finally {
+      if (entered.kind === 'half-open') entered.inFlight--
+    }
+  }
+
+  readonly judge: Layer = next => async call => {
+    const begun = this.#state
+    try {
       const list = await next(call)
-      this.#judge(entered, true)
+      this.#count(begun, true)
       return list
     } catch (error) {
-      if (speaksOfPricing(error)) this.#judge(entered, false)
-      else this.#leave(entered)
+      if (speaksOfPricing(error)) this.#count(begun, false)
       throw error
     }
   }
@@ -69,13 +79,12 @@ export class Breaker {
     return now
   }
 
-  /** Counts an outcome, if the state that the call entered under still stands. */
-  #judge(entered: State, good: boolean): void {
-    if (entered !== this.#state) return
-    if (entered.kind === 'half-open') {
-      entered.inFlight--
+  /** Counts an outcome, if the state that the request began under still stands. */
+  #count(begun: State, good: boolean): void {
+    if (begun !== this.#state || begun.kind === 'open') return
+    if (begun.kind === 'half-open') {
       if (!good) this.#open()
-      else if (++entered.succeeded >= this.#options.halfOpenCalls) {
+      else if (++begun.succeeded >= this.#options.halfOpenCalls) {
         this.#window.clear()
         this.#become({ kind: 'closed' })
       }
@@ -86,10 +95,6 @@ export class Breaker {
     const { calls, failureRatio } = this.#window.read()
     const enough = calls >= this.#options.minimumRps * this.#options.samplingSeconds
     if (enough && failureRatio >= this.#options.failureRatio) this.#open()
-  }
-
-  #leave(entered: State): void {
-    if (entered === this.#state && entered.kind === 'half-open') entered.inFlight--
   }
 
   #open(): void {

@@ -12,7 +12,7 @@ export interface PriceCall {
   readonly endedBy: 'lease' | 'limit'
   /** Aborts when nobody waits for this call any more. */
   readonly signal: AbortSignal
-  readonly traceId: string
+  readonly traceparent: string
 }
 
 /** What pricing said about the SKUs that it was asked for. */

@@ -21,7 +21,7 @@ export interface PriceRequest {
   /** The moment, on the monotonic clock, by which the request needs them. */
   readonly neededByMs: number
   readonly signal: AbortSignal
-  readonly traceId: string
+  readonly traceparent: string
 }
 
 /**
@@ -47,16 +47,18 @@ export class PricingClient {
     this.#fetch = chain(
       [
         fallback(deps.shelf, channels.fallback),
-        this.#breaker.layer,
+        this.#breaker.gate,
         bulkhead(options.maxConcurrent),
         within(options.totalMs, clock),
         collapse(clock),
         batch(options.batch, channels.batch, clock),
+        this.#breaker.judge,
         retry(options, extras, channels, clock),
       ],
       hedge(
         {
           options: options.hedge,
+          attemptMs: options.attemptMs,
           latencies: new LatencyWindow(clock),
           hedges: new RetryBudget(options.hedge.maxRatio),
           extras,

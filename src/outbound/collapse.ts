@@ -37,7 +37,7 @@ export function collapse(clock: Clock): Layer {
 class Flight implements PriceCall {
   readonly currency: string
   readonly skus: readonly string[]
-  readonly traceId: string
+  readonly traceparent: string
   readonly waiters = new Set<Waiter>()
   readonly #controller = new AbortController()
   readonly #onEnd: () => void
@@ -46,7 +46,7 @@ class Flight implements PriceCall {
   constructor(sku: string, leader: PriceCall, onEnd: () => void) {
     this.skus = [sku]
     this.currency = leader.currency
-    this.traceId = leader.traceId
+    this.traceparent = leader.traceparent
     this.#onEnd = onEnd
   }
 
@@ -71,11 +71,13 @@ class Flight implements PriceCall {
     )
   }
 
-  leave(waiter: Waiter): void {
+  /** The last one out aborts the fetch; a limit of ours is told as such, for it speaks of pricing. */
+  leave(waiter: Waiter, reason: unknown): void {
     this.waiters.delete(waiter)
     if (this.waiters.size > 0 || this.#state === 'ended') return
     this.#end()
-    this.#controller.abort()
+    const limit = reason instanceof OutboundFailure && reason.kind === 'timeout'
+    this.#controller.abort(limit ? reason : undefined)
   }
 
   #land(tell: (waiter: Waiter) => void): void {
@@ -148,7 +150,7 @@ class Waiter {
   end(error: unknown): void {
     if (this.#ended) return
     this.#disarm()
-    for (const flight of this.#flights) flight.leave(this)
+    for (const flight of this.#flights) flight.leave(this, error)
     this.#reject(error)
   }
 

@@ -10,7 +10,7 @@ export interface PriceShelf {
 
 /**
  * Fallback: when pricing brings nothing, the last good prices do, if every one that was asked for is remembered.
- * It never hides that the call itself was wrong, nor serves a request that has ended.
+ * Pricing's refusals count as nothing too: the order has been validated, so a 4xx is between us and pricing.
  */
 export function fallback(shelf: PriceShelf, served: Channel<Record<string, never>>): Layer {
   return next => async call => {
@@ -20,7 +20,9 @@ export function fallback(shelf: PriceShelf, served: Channel<Record<string, never
       for (const sku of list.unknown) shelf.delete(call.currency, sku)
       return list
     } catch (error) {
-      if (!(error instanceof OutboundFailure) || error.kind === 'refused') throw error
+      if (call.signal.aborted) throw call.signal.reason
+      // A budget that ran out leaves nothing to serve within.
+      if (!(error instanceof OutboundFailure) || error.kind === 'budget') throw error
       const prices = new Map<string, number>()
       for (const sku of call.skus) {
         const price = shelf.get(call.currency, sku)

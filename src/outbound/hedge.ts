@@ -22,6 +22,7 @@ import type { RetryBudget } from './retry-budget.ts'
  */
 export interface HedgeParts {
   readonly options: OutboundOptions['hedge']
+  readonly attemptMs: number
   readonly latencies: LatencyWindow
   /** `maxRatio` of the calls. */
   readonly hedges: RetryBudget
@@ -104,7 +105,9 @@ class Race {
       },
       (error: unknown) => {
         this.#running.delete(controller)
-        if (isTimeout(error)) latencies.observe(clock.nowMs() - startedMs)
+        // An attempt that had all its time and used it up is a latency; one cut short says nothing.
+        const tookMs = clock.nowMs() - startedMs
+        if (isTimeout(error) && tookMs > this.#parts.attemptMs - 1) latencies.observe(tookMs)
         if (which === 'second') channels.hedge.publish({ result: 'lost' })
         if (this.#settlement.winner === undefined && (isRefusal(error) || this.#running.size === 0)) {
           this.#finish('failed', error)
@@ -115,22 +118,22 @@ class Race {
 
   #finish(kind: 'failed' | 'ended', error: unknown): void {
     if (!this.#settlement.settle(kind)) return
-    this.#stop()
+    this.#stop(kind === 'ended' ? error : LOST)
     this.#reject(error)
   }
 
   /** Cancels what still runs; each settles its own attempt at once. */
-  #stop(): void {
+  #stop(reason: unknown = LOST): void {
     if (this.#timer !== undefined) this.#parts.clock.clearTimer(this.#timer)
     this.#timer = undefined
     this.#call.signal.removeEventListener('abort', this.#onAbort)
-    for (const controller of this.#running) controller.abort(LOST)
+    for (const controller of this.#running) controller.abort(reason)
     this.#running.clear()
   }
 }
 
 /** Why a loser was cancelled; never seen by a caller. */
-const LOST = new OutboundFailure('shed')
+const LOST = new Error('lost')
 
 function isTimeout(error: unknown): boolean {
   return error instanceof OutboundFailure && error.kind === 'timeout'

@@ -9,7 +9,7 @@ import type { Clock } from '../runtime/index.ts'
 export class LatencyWindow {
   readonly #clock: Clock
   readonly #slots = Array.from({ length: SLOTS }, () => ({ number: -1, counts: new Uint32Array(BUCKETS) }))
-  #merged: { readonly at: number; readonly percentiles: Map<number, number | undefined> } | undefined
+  #merged: { readonly at: number; readonly percentiles: Map<number, number> } | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -35,8 +35,11 @@ export class LatencyWindow {
     const at = Math.floor(this.#clock.nowMs() / REFRESH_MS)
     if (this.#merged?.at !== at) this.#merged = { at, percentiles: new Map() }
     const { percentiles } = this.#merged
-    if (!percentiles.has(percentile)) percentiles.set(percentile, this.#read(percentile))
-    return percentiles.get(percentile)
+    const known = percentiles.get(percentile)
+    if (known !== undefined) return known
+    const read = this.#read(percentile)
+    if (read !== undefined) percentiles.set(percentile, read)
+    return read
   }
 
   #read(percentile: number): number | undefined {

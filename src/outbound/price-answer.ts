@@ -12,19 +12,20 @@ export function readPriceList(text: string, asked: Pick<PriceCall, 'currency' | 
   const otherCurrency = currency !== undefined && currency !== asked.currency
   if (!Array.isArray(entries) || !Array.isArray(missing) || otherCurrency) throw new OutboundFailure('failed')
 
-  const said = new Map<unknown, unknown[]>()
+  const said = new Map<unknown, unknown[]>(asked.skus.map(sku => [sku, []]))
   for (const entry of entries as unknown[]) {
     const { sku, unitPrice, currency: own = asked.currency } = (entry ?? {}) as Record<string, unknown>
-    said.set(sku, [...(said.get(sku) ?? []), own === asked.currency ? unitPrice : undefined])
+    said.get(sku)?.push(own === asked.currency ? unitPrice : undefined)
   }
   const saidUnknown = new Set<unknown>(missing)
   const prices = new Map<string, number>()
   const unknown: string[] = []
   const bad: string[] = []
   for (const sku of asked.skus) {
-    const [price, ...more] = said.get(sku) ?? []
-    if (!said.has(sku) && saidUnknown.has(sku)) unknown.push(sku)
-    else if (isUnitPrice(price) && more.length === 0 && !saidUnknown.has(sku)) prices.set(sku, price)
+    const saidOfIt = said.get(sku) ?? []
+    const [price] = saidOfIt
+    if (saidOfIt.length === 0 && saidUnknown.has(sku)) unknown.push(sku)
+    else if (saidOfIt.length === 1 && isUnitPrice(price) && !saidUnknown.has(sku)) prices.set(sku, price)
     else bad.push(sku)
   }
   if (bad.length === asked.skus.length) throw new OutboundFailure('failed')

@@ -1,5 +1,6 @@
 import { fullJitterGenerator, type IExponentialBackoffOptions } from 'cockatiel'
 import { type Clock, sleep } from '../runtime/index.ts'
+import { MIN_ATTEMPT_MS } from './attempt.ts'
 import { type Layer, OutboundFailure } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
@@ -28,7 +29,8 @@ export function retry(
       } catch (error) {
         if (retries >= options.retryMaxAttempts || !isWorthRetrying(error)) throw error
         const [delayMs] = fullJitterGenerator(retries, backoff)
-        if (clock.nowMs() + delayMs >= call.endsAtMs || !extras.withdraw()) throw error
+        const leftMs = call.endsAtMs - clock.nowMs() - delayMs
+        if (leftMs < MIN_ATTEMPT_MS || !extras.withdraw()) throw error
         await sleep(clock, delayMs, call.signal)
         channels.retry.publish({})
       }

@@ -11,9 +11,11 @@ import { readPriceList } from './price-answer.ts'
 export class Transport {
   readonly #pool: Pool
   readonly #path: string
+  readonly #leaseMs: number
 
   constructor(baseUrl: string, options: OutboundOptions) {
     const url = new URL(baseUrl)
+    this.#leaseMs = options.leaseMs
     this.#path = `${url.pathname.replace(/\/+$/, '')}/v1/prices:batch`
     this.#pool = new Pool(url.origin, {
       connections: options.maxConcurrent,
@@ -48,8 +50,9 @@ export class Transport {
       signal,
     })
     if (statusCode !== 200) {
-      // Read away beside us, so that the connection can be used again: a slow error body is not waited for.
-      body.dump().catch(() => undefined)
+      // Read away beside us, so that the connection can be used again: a slow error body is not waited for, and
+      // one that drips does not hold its connection.
+      body.dump({ limit: MAX_ERROR_BYTES, signal: AbortSignal.timeout(this.#leaseMs) }).catch(() => undefined)
       throw new OutboundFailure(
         statusCode >= 400 && statusCode < 500 && statusCode !== 429 ? 'refused' : 'failed',
       )
@@ -68,5 +71,6 @@ export class Transport {
 const JSON_TYPE = /^application\/json\s*(;|$)/i
 // 50 SKUs of 64 characters with their prices take 6 KB; a service that sends more than 256 KB is not answering.
 const MAX_RESPONSE_BYTES = 262_144
+const MAX_ERROR_BYTES = 4_096
 // Shorter than the 5 s after which a plain Node.js server closes an idle connection under our request.
 const KEEP_ALIVE_MS = 4_000

@@ -42,7 +42,7 @@ export function pricesAtHand(
  */
 export async function quote(
   ctx: PricingContext,
-  input: { lease: Lease; traceId: string; currency: string; skus: readonly string[] },
+  input: { lease: Lease; traceparent: string; currency: string; skus: readonly string[] },
 ): Promise<Prices> {
   const { lease, currency, skus } = input
   const prices = new Map<string, number>()
@@ -58,7 +58,7 @@ export async function quote(
       skus: missing,
       neededByMs: lease.deadlineMs - ctx.commitReserveMs,
       signal: lease.signal,
-      traceId: input.traceId,
+      traceparent: input.traceparent,
     })
     .catch((error: unknown) => {
       throw asProblem(error, lease)

@@ -14,6 +14,11 @@ export interface TraceContext {
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?$/
 const VERSION_0_LENGTH = 55
 
+/** The same trace and flags, with a span of its own for a call that is made on its behalf. */
+export function childSpan(traceparent: string): string {
+  return `${traceparent.slice(0, 36)}${randomHex(8)}${traceparent.slice(52)}`
+}
+
 /** Continues the caller's trace with a span of our own, or starts a new one. */
 export function traceFrom(header: string | undefined): TraceContext {
   const parts = header === undefined ? null : TRACEPARENT.exec(header)

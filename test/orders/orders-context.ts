@@ -35,7 +35,6 @@ export function orderServices() {
     lease,
     tenant,
     view,
-    traceId: 'a'.repeat(32),
     traceparent: TRACEPARENT,
   })
   return { clock, store, decided, priceRequests: requests, pricing: stub, leaseOf, contextOf }

@@ -15,7 +15,7 @@ const thrown = (promise: Promise<unknown>) =>
 
 describe('placing an order', () => {
   test('prices it and writes order, key and event as one', async () => {
-    const { clock, store, decided, contextOf } = orderServices()
+    const { clock, store, decided, priceRequests, contextOf } = orderServices()
     const placed = await placeOrder(contextOf(), INPUT)
     const order = JSON.parse(placed.json) as Order
     const at = new Date(clock.wallMs()).toISOString()
@@ -55,6 +55,7 @@ describe('placing an order', () => {
       },
     ])
     expect(store.writes[0]?.event.id).not.toBe(order.id)
+    expect(priceRequests.map(({ traceparent }) => traceparent)).toEqual([TRACEPARENT])
     expect(decided).toEqual(['new'])
   })
 

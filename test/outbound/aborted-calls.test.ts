@@ -116,7 +116,7 @@ async function callAndHangUp(rounds: number): Promise<{ outcomes: unknown[]; lis
           skus: [sku],
           neededByMs: clock.nowMs() + 60_000,
           signal: request.signal,
-          traceId: 'a'.repeat(32),
+          traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
         })
         .catch((error: unknown) => error)
     })

@@ -7,6 +7,7 @@ import { Channel } from '../../src/runtime/index.ts'
 import { promisesSettled, VirtualClock } from '../support/virtual-clock.ts'
 
 const HUNG_UP = new Error('nobody waits')
+const REFUSED = new OutboundFailure('refused')
 const SKUS = ['A', 'B', 'C', 'D', 'E', 'F']
 type Word = 'price' | 'unknown' | 'bad'
 
@@ -32,7 +33,7 @@ const step = fc.oneof(
       which: fc.nat(),
       words: fc.oneof(
         fc.array(fc.constantFrom<Word>('price', 'price', 'unknown', 'bad'), { minLength: 1 }),
-        fc.constant('failure' as const),
+        fc.constantFrom('failure' as const, 'refusal' as const),
       ),
     }),
   },
@@ -51,11 +52,19 @@ interface Batch {
   readonly currency: string
   readonly dueMs: number
   readonly members: Set<Member>
-  sent?: { readonly call: PriceCall; readonly answer: PromiseWithResolvers<PriceList> }
+  sent?: Sent
+  /** How many it was sent for. */
+  sentFor?: number
   over: boolean
 }
 
-const skusOf = ({ members }: Batch) => [...new Set([...members].flatMap(({ call }) => call.skus))]
+interface Sent {
+  readonly call: PriceCall
+  readonly skus: readonly string[]
+  readonly answer: PromiseWithResolvers<PriceList>
+}
+
+const skusOf = (members: Iterable<Member>) => [...new Set([...members].flatMap(({ call }) => call.skus))]
 
 /** The batch beside a model that knows only its promises. */
 class Modelled {
@@ -66,7 +75,7 @@ class Modelled {
   readonly windowMs: number
   readonly maxSize: number
   readonly #fetch
-  #unclaimed: { call: PriceCall; skus: string[]; answer: PromiseWithResolvers<PriceList> }[] = []
+  readonly #unclaimed: Sent[] = []
 
   constructor({ windowMs, maxSize }: { windowMs: number; maxSize: number }) {
     this.windowMs = windowMs
@@ -87,7 +96,7 @@ class Modelled {
   async take(step: Step): Promise<void> {
     if (step.do === 'call') this.#call(step)
     if (step.do === 'leave') this.#leave(step.which)
-    if (step.do === 'answer') this.#answer(step.which, step.words)
+    if (step.do === 'answer') await this.#answer(step.which, step.words)
     if (step.do === 'advance') {
       await this.clock.advanceAsync(step.ms)
       for (const due of this.#gathering()) if (due.dueMs <= this.clock.nowMs()) this.#expectSent(due)
@@ -102,6 +111,8 @@ class Modelled {
       if (sent === undefined || over) continue
       expect(sent.call.signal.aborted).toBe(false)
       expect(sent.call.endsAtMs).toBe(Math.max(...[...members].map(({ call }) => call.endsAtMs)))
+      // A retry asks for what is still waited for.
+      expect([...sent.call.skus].sort()).toEqual(skusOf(members).sort())
     }
   }
 
@@ -118,11 +129,11 @@ class Modelled {
       endsAtMs,
       endedBy: 'lease',
       signal: request.signal,
-      traceId: '',
+      traceparent: '',
     }
     const outcome = this.#fetch(call).catch((error: unknown) => error)
     let into = this.#gathering().find(one => one.currency === currency)
-    if (into && skusOf(into).length + skus.length > this.maxSize) {
+    if (into && skusOf(into.members).length + skus.length > this.maxSize) {
       this.#expectSent(into)
       into = undefined
     }
@@ -134,15 +145,19 @@ class Modelled {
     const member: Member = { call, request, outcome, batch: into }
     into.members.add(member)
     this.members.push(member)
-    if (skusOf(into).length >= this.maxSize) this.#expectSent(into)
+    if (skusOf(into.members).length >= this.maxSize) this.#expectSent(into)
   }
 
   #expectSent(one: Batch): void {
     const sent = this.#unclaimed.shift()
-    expect(sent).toMatchObject({ skus: skusOf(one), call: { currency: one.currency } })
-    expect(this.sizes.at(-1 - this.#unclaimed.length)).toBe(skusOf(one).length)
-    expect(sent?.skus.length).toBeLessThanOrEqual(this.maxSize)
-    if (sent) one.sent = sent
+    const asked = skusOf(one.members)
+    expect(sent).toMatchObject({ call: { currency: one.currency } })
+    expect([...(sent?.skus ?? [])].sort()).toEqual(asked.sort())
+    expect(this.sizes.at(-1 - this.#unclaimed.length)).toBe(asked.length)
+    expect(asked.length).toBeLessThanOrEqual(this.maxSize)
+    if (sent === undefined) return
+    one.sent = sent
+    one.sentFor = one.members.size
   }
 
   #leave(which: number): void {
@@ -156,17 +171,43 @@ class Modelled {
     if (left.members.size > 0) return
     // Nobody is left: nothing is sent, or what was sent is aborted.
     left.over = true
-    if (left.sent) expect(left.sent.call.signal.aborted).toBe(true)
+    if (left.sent === undefined) return
+    const { signal } = left.sent.call
+    expect(signal.aborted).toBe(true)
+    // What is inside does as the chain does: it fails with the reason of its signal.
+    left.sent.answer.reject(signal.reason)
   }
 
-  #answer(which: number, words: readonly Word[] | 'failure'): void {
+  /** Each of several is asked for again, alone and at once; who was alone is refused. */
+  async #refuse(one: Batch): Promise<void> {
+    one.sent?.answer.reject(REFUSED)
+    await promisesSettled()
+    for (const member of one.members) {
+      if (one.sentFor === 1) member.expected = REFUSED
+      else {
+        const { call } = member
+        expect(this.#unclaimed[0]?.call).toBe(call)
+        member.batch = { currency: call.currency, dueMs: 0, members: new Set([member]), over: false }
+        this.batches.push(member.batch)
+        this.#expectSent(member.batch)
+      }
+    }
+  }
+
+  async #answer(which: number, words: readonly Word[] | 'failure' | 'refusal'): Promise<void> {
     const open = this.batches.filter(({ sent, over }) => sent && !over)
     const one = open[which % Math.max(1, open.length)]
     if (one?.sent === undefined) return
     one.over = true
+    if (words === 'refusal') {
+      // See the fault in refusals.test.ts: of several, one alone is left to hear it.
+      const isFault = one.members.size === 1 && one.sentFor !== 1
+      if (!isFault) return this.#refuse(one)
+      words = 'failure'
+    }
     const failure = new OutboundFailure('failed')
     if (words === 'failure') one.sent.answer.reject(failure)
-    const asked = skusOf(one)
+    const asked = skusOf(one.members)
     const wordOf = (sku: string) => (words === 'failure' ? 'bad' : words[asked.indexOf(sku) % words.length])
     const list: PriceList = {
       prices: new Map(asked.filter(sku => wordOf(sku) === 'price').map(sku => [sku, which])),

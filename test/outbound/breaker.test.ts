@@ -15,7 +15,7 @@ const CALL: PriceCall = {
   endsAtMs: Number.POSITIVE_INFINITY,
   endedBy: 'lease',
   signal: new AbortController().signal,
-  traceId: '0'.repeat(32),
+  traceparent: '',
 }
 
 type End = 'ok' | 'failed' | 'timeout' | 'refused' | 'budget' | 'shed' | 'hang-up'
@@ -82,12 +82,13 @@ class Modelled {
   async call(): Promise<void> {
     const exchange = Promise.withResolvers<PriceList>()
     let launched = false
-    const outcome = this.breaker
-      .layer(() => {
+    const fetch = this.breaker.gate(
+      this.breaker.judge(() => {
         launched = true
         return exchange.promise
-      })(CALL)
-      .catch((error: unknown) => error)
+      }),
+    )
+    const outcome = fetch(CALL).catch((error: unknown) => error)
     const admitted = this.admits()
     // Shed or launched, it is decided at once: nobody waits for the probes of others.
     expect(launched).toBe(admitted)

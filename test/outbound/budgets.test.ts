@@ -55,7 +55,7 @@ describe('the chain of the pricing client', () => {
               skus: ['SKU-1'],
               neededByMs: startMs + neededInMs,
               signal: request.signal,
-              traceId: 'a'.repeat(32),
+              traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
             })
             .catch(() => undefined)
             .finally(() => {
@@ -108,7 +108,7 @@ describe('the chain of the pricing client', () => {
     })
     const fetch = async (signal = new AbortController().signal) => {
       const price = client
-        .fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 100, signal, traceId: '' })
+        .fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 100, signal, traceparent: '' })
         .catch(() => undefined)
       await clock.advanceAsync(options.batch.windowMs)
       await price

@@ -140,7 +140,7 @@ export class Story {
         skus,
         neededByMs: caller.neededByMs,
         signal: request.signal,
-        traceId: 'a'.repeat(32),
+        traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
       })
       .then(settle, settle)
   }

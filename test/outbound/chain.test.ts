@@ -44,6 +44,23 @@ function waitersOf(seen: Seen, story: Story, atMs: number): Caller[] {
   )
 }
 
+/**
+ * Fault, see refusals.test.ts: of several SKUs that were refused, one has somebody left who waits for it, and who is
+ * refused without a call of its own.
+ */
+function isLeftAlone(refused: Seen, { skus }: Caller, story: Story): boolean {
+  const { exchange, end } = refused
+  if (end?.how !== 'refuse' || exchange.skus.length === 1) return false
+  const others = exchange.skus.filter(sku => !skus.includes(sku))
+  return !story.callers.some(
+    other =>
+      other.currency === exchange.currency &&
+      other.place < refused.place &&
+      (other.endedMs ?? Number.POSITIVE_INFINITY) >= end.atMs &&
+      other.skus.some(sku => others.includes(sku)),
+  )
+}
+
 describe('whatever pricing and the callers do, over the whole chain,', () => {
   test('each caller gets exactly one result, within its own limits', async () => {
     await always(({ callers, ledger, options }) => {
@@ -100,7 +117,14 @@ describe('whatever pricing and the callers do, over the whole chain,', () => {
         if (kind === 'failed') {
           expect(then.some(one => caller.skus.some(sku => saidOf(one, sku) === 'bad'))).toBe(true)
         }
-        if (kind === 'refused') expect(then.some(({ end }) => end?.how === 'refuse')).toBe(true)
+        if (kind === 'refused') {
+          // Its own call was: that of one SKU.
+          const own = then.filter(({ exchange, end }) => {
+            const isOwn = exchange.skus.length === 1 && caller.skus.includes(exchange.skus[0] ?? '')
+            return end?.how === 'refuse' && isOwn
+          })
+          expect(own.length > 0 || then.some(one => isLeftAlone(one, caller, story))).toBe(true)
+        }
         if (kind === 'budget') {
           expect(isOver(neededByMs)).toBe(true)
           expect(neededByMs - startedMs).toBeLessThanOrEqual(options.totalMs)
@@ -114,11 +138,12 @@ describe('whatever pricing and the callers do, over the whole chain,', () => {
     })
   })
 
-  test('the first success wins, and a refusal ends it, for all who wait for it', async () => {
+  test('the first success wins, and the refusal of one SKU ends it, for all who wait for it', async () => {
     await always(story => {
       for (const one of story.seen) {
         const { end } = one
-        if (end?.how !== 'answer' && end?.how !== 'refuse') continue
+        const isRefusal = end?.how === 'refuse' && one.exchange.skus.length === 1
+        if (end?.how !== 'answer' && !isRefusal) continue
         // In the very millisecond in which its attempt is over, either may come first.
         if (isAtItsMoment(one, story)) continue
         for (const caller of waitersOf(one, story, end.atMs)) {
@@ -134,6 +159,43 @@ describe('whatever pricing and the callers do, over the whole chain,', () => {
         }
       }
     })
+  })
+
+  test('a refusal of several SKUs refuses none of them: each is asked for again, alone and at once', async () => {
+    let again = 0
+    await always(story => {
+      for (const one of story.seen) {
+        const { end, exchange } = one
+        if (end?.how !== 'refuse' || exchange.skus.length === 1 || isAtItsMoment(one, story)) continue
+        // Another attempt of its race may have decided in this very millisecond.
+        const decided = story.seen.some(
+          other =>
+            other !== one &&
+            other.exchange.currency === exchange.currency &&
+            other.exchange.skus.some(sku => exchange.skus.includes(sku)) &&
+            other.end?.atMs === end.atMs &&
+            other.startedMs < end.atMs,
+        )
+        if (decided) continue
+        for (const caller of waitersOf(one, story, end.atMs)) {
+          if (isLeftAlone(one, caller, story)) continue
+          // It ended of itself then, or is about to: nothing is sent with less than 2 ms left.
+          const limitMs = Math.min(caller.neededByMs, caller.startedMs + story.options.totalMs)
+          if (caller.endedMs === end.atMs && (caller.outcome === HUNG_UP || limitMs - end.atMs < 2)) continue
+          const alone = story.seen.filter(
+            other =>
+              other.startedMs === end.atMs &&
+              other.place > one.place &&
+              other.exchange.currency === caller.currency &&
+              other.exchange.skus.length === 1 &&
+              other.exchange.skus[0] === caller.skus[0],
+          )
+          expect(alone).toHaveLength(1)
+          again++
+        }
+      }
+    })
+    expect(again).toBeGreaterThan(0)
   })
 
   test('the end of one caller cancels nothing that another one waits for', async () => {

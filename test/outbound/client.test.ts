@@ -36,9 +36,11 @@ describe('the pricing client', () => {
   })
 
   test.each([400, 404, 422])(
-    'does not ask again after %i, which says that the call is wrong',
+    'does not ask again for one SKU after %i, which says that the call is wrong',
     async status => {
-      const { fetch, received, attempts, calls } = await priced(res => res.writeHead(status).end('{}'))
+      const { fetch, received, attempts, calls } = await priced(res => res.writeHead(status).end('{}'), {
+        skus: ['SKU-1'],
+      })
       await expect(fetch()).rejects.toMatchObject({ kind: 'refused' })
       expect(received).toHaveLength(1)
       expect({ attempts, calls }).toEqual({ attempts: ['failed'], calls: ['refused'] })
@@ -128,7 +130,7 @@ describe('the pricing client', () => {
       const shelf = { get: () => undefined, set: () => {}, delete: () => {} }
       const client = new PricingClient(${JSON.stringify(server.baseUrl)}, options, { channels: outboundChannels(), clock, shelf })
       const { signal } = new AbortController()
-      const list = await client.fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 60_000, signal, traceId: '' })
+      const list = await client.fetch({ currency: 'USD', skus: ['SKU-1'], neededByMs: clock.nowMs() + 60_000, signal, traceparent: '' })
       console.log(list.prices.get('SKU-1'))
       await client.close()`
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], {

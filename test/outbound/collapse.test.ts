@@ -83,7 +83,7 @@ class Modelled {
   call({ currency, skus, leftMs, endedBy }: Omit<Step & { do: 'call' }, 'do'>): void {
     const request = new AbortController()
     const endsAtMs = this.clock.nowMs() + leftMs
-    const call: PriceCall = { currency, skus, endsAtMs, endedBy, signal: request.signal, traceId: '' }
+    const call: PriceCall = { currency, skus, endsAtMs, endedBy, signal: request.signal, traceparent: '' }
     const open = skus.map(sku =>
       this.open().find(one => one.call.currency === currency && one.call.skus[0] === sku),
     )
@@ -205,7 +205,7 @@ describe('the collapse', () => {
       endsAtMs: 2_000,
       endedBy: 'lease',
       signal,
-      traceId: '',
+      traceparent: '',
     }
     await expect(fetch(call)).rejects.toBe(HUNG_UP)
     expect(launched).toBe(0)

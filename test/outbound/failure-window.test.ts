@@ -58,8 +58,6 @@ describe('the failure window', () => {
     )
   })
 
-  // Fault: clear() marks a bucket with number -1, which is no older than the window during the first nine
-  // buckets of the process, so that what was cleared counts again. Mend: reset good and bad there as well.
   it('forgets what was cleared, in the first seconds of a process too', () => {
     const clock = new VirtualClock({ startMs: 100 })
     const window = new FailureWindow(10, clock)

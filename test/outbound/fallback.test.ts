@@ -29,7 +29,7 @@ function falling(fallbackMaxAgeMs = MAX_AGE_MS) {
       endsAtMs: 1e9,
       endedBy: 'lease',
       signal: request.signal,
-      traceId: '',
+      traceparent: '',
     }
     return fetch(call).catch((error: unknown) => error)
   }
@@ -50,8 +50,8 @@ function listOf(prices: Record<string, number>, unknown: string[] = []): PriceLi
 }
 
 describe('the fallback', () => {
-  test.each<OutboundFailureKind>(['failed', 'timeout', 'budget', 'shed'])(
-    'serves the last good prices when pricing %s, says so and counts it',
+  test.each<OutboundFailureKind>(['failed', 'refused', 'timeout', 'shed'])(
+    'serves the last good prices after %s, says so and counts it',
     async kind => {
       const { counts, ask, learn, breakDown } = falling()
       await learn({ A: 1, B: 2 })
@@ -64,7 +64,7 @@ describe('the fallback', () => {
   )
 
   test.each([
-    ['a refusal', new OutboundFailure('refused')],
+    ['a budget that ran out', new OutboundFailure('budget')],
     ['the end of the request', new Error('hung up')],
   ])('never hides %s', async (_name, error) => {
     const { counts, ask, learn, breakDown } = falling()
@@ -74,17 +74,18 @@ describe('the fallback', () => {
     expect(counts.served).toBe(0)
   })
 
-  // Fault: it asks only what kind of failure it was, and a call that was shed (breaker open, bulkhead full) is shed
-  // before anybody looks at its signal: a request that has ended is served. Mend: `|| call.signal.aborted` there,
-  // and then throw the signal's reason.
-  test.fails('never serves a request that has ended', async () => {
-    const { request, counts, ask, learn, breakDown } = falling()
-    await learn({ A: 1 })
-    breakDown(new OutboundFailure('shed'))
-    request.abort(new Error('hung up'))
-    expect(await ask(['A'])).toBeInstanceOf(Error)
-    expect(counts.served).toBe(0)
-  })
+  test.each<OutboundFailureKind>(['failed', 'refused', 'timeout', 'budget', 'shed'])(
+    'never serves a request that has ended, after %s either, but ends it with its own reason',
+    async kind => {
+      const { request, counts, ask, learn, breakDown } = falling()
+      await learn({ A: 1 })
+      breakDown(new OutboundFailure(kind))
+      const reason = new Error('hung up')
+      request.abort(reason)
+      expect(await ask(['A'])).toBe(reason)
+      expect(counts.served).toBe(0)
+    },
+  )
 
   test('serves all or nothing, in its own currency', async () => {
     const { counts, ask, learn, breakDown } = falling()
@@ -134,7 +135,7 @@ describe('the fallback', () => {
     const step = fc.record({
       passedMs: fc.nat({ max: MAX_AGE_MS / 2 }),
       skus: fc.uniqueArray(fc.constantFrom('A', 'B', 'C'), { minLength: 1 }),
-      how: fc.constantFrom('price', 'unknown', 'failure'),
+      how: fc.constantFrom('price', 'unknown', 'failed', 'refused'),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async steps => {
@@ -142,15 +143,16 @@ describe('the fallback', () => {
         const said = new Map<string, { price: number; atMs: number }>()
         for (const [price, { passedMs, skus, how }] of steps.entries()) {
           clock.advance(passedMs)
-          const failure = new OutboundFailure('failed')
+          const isFailure = how === 'failed' || how === 'refused'
+          const failure = new OutboundFailure(isFailure ? how : 'shed')
           if (how === 'price')
             pricing.answer = () => listOf(Object.fromEntries(skus.map(sku => [sku, price])))
           if (how === 'unknown') pricing.answer = () => listOf({}, skus)
-          if (how === 'failure') breakDown(failure)
+          if (isFailure) breakDown(failure)
           const outcome = await ask(skus)
           if (how === 'price') for (const sku of skus) said.set(sku, { price, atMs: clock.nowMs() })
           if (how === 'unknown') for (const sku of skus) said.delete(sku)
-          if (how !== 'failure') continue
+          if (!isFailure) continue
           const remembered = skus.filter(sku => clock.nowMs() - (said.get(sku)?.atMs ?? -1e9) <= MAX_AGE_MS)
           const prices = Object.fromEntries(remembered.map(sku => [sku, said.get(sku)?.price ?? -1]))
           if (remembered.length < skus.length) expect(outcome).toBe(failure)

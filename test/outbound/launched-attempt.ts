@@ -34,7 +34,7 @@ export function launch(
     endsAtMs: clock.nowMs() + options.leftMs,
     endedBy: options.endedBy,
     signal: request.signal,
-    traceId: 'a'.repeat(32),
+    traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
   }
   const start = () =>
     attempt({ transport, options: outboundOptions.parse({ attemptMs: ATTEMPT_MS }), channels, clock })({

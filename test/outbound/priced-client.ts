@@ -16,7 +16,13 @@ export const EMPTY_SHELF: PriceShelf = { get: () => undefined, set: () => {}, de
 /** A client of a server that answers as `answer` does; both go with the test. */
 export async function priced(
   answer: (res: ServerResponse, received: Received) => void,
-  { prefix = '', options = WIDE, skus = ['SKU-1', 'SKU-2'] } = {},
+  {
+    prefix = '',
+    options = WIDE,
+    skus = ['SKU-1', 'SKU-2'],
+    shelf = EMPTY_SHELF,
+    traceparent = `00-${TRACE_ID}-${'b'.repeat(16)}-01`,
+  } = {},
 ) {
   const server = await pricingServer(answer)
   onTestFinished(() => server.close())
@@ -28,7 +34,7 @@ export async function priced(
   const client = new PricingClient(server.baseUrl + prefix, outboundOptions.parse(options), {
     channels,
     clock: systemClock,
-    shelf: EMPTY_SHELF,
+    shelf,
   })
   onTestFinished(() => client.close())
   const fetchOf = (skus: readonly string[], signal = new AbortController().signal, neededInMs = 60_000) =>
@@ -37,7 +43,7 @@ export async function priced(
       skus,
       neededByMs: systemClock.nowMs() + neededInMs,
       signal,
-      traceId: TRACE_ID,
+      traceparent,
     })
   const fetch = (signal?: AbortSignal, neededInMs?: number) => fetchOf(skus, signal, neededInMs)
   return { fetch, fetchOf, received: server.received, attempts, calls }

@@ -74,7 +74,7 @@ describe('the bundled pricing service', () => {
       skus: ['SKU-1', 'SKU-2', 'NONE'],
       neededByMs: systemClock.nowMs() + 60_000,
       signal: new AbortController().signal,
-      traceId: 'a'.repeat(32),
+      traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
     })
     expect(prices.get('SKU-1')).toBe(PRICES.EUR?.['SKU-1'])
     expect(unknown).toEqual(['NONE'])

@@ -3,11 +3,13 @@ import { Problem } from '../../src/errors/index.ts'
 import { pricesAtHand, quote } from '../../src/pricing/index.ts'
 import { COMMIT_RESERVE_MS, failing, pricedContext } from './priced-context.ts'
 
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`
+
 function quoting() {
   const context = pricedContext()
   const { ctx, leaseOf } = context
   const ask = (skus: readonly string[], { currency = 'USD', lease = leaseOf() } = {}) =>
-    quote(ctx, { lease, traceId: 'a'.repeat(32), currency, skus })
+    quote(ctx, { lease, traceparent: TRACEPARENT, currency, skus })
   return { ...context, ask }
 }
 
@@ -43,7 +45,7 @@ describe('a quote', () => {
     await ask(['A'], { lease })
     expect(requests[0]?.neededByMs).toBe(lease.deadlineMs - COMMIT_RESERVE_MS)
     expect(requests[0]?.signal).toBe(lease.signal)
-    expect(requests[0]?.traceId).toBe('a'.repeat(32))
+    expect(requests[0]?.traceparent).toBe(TRACEPARENT)
   })
 
   test('of unknown SKUs is refused, each with its pointer into the order, and keeps the prices it learnt', async () => {
