@@ -1,14 +1,18 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { CODES, type Code } from '../errors/index.ts'
+import { CODES, type Code, Problem } from '../errors/index.ts'
 import { randomHex } from '../runtime/index.ts'
+import { exchangeOf } from './exchange.ts'
 import { PROBLEM_TYPE, problemBody } from './problem.ts'
 
 /**
- * Answers what never became a request: there is only a socket to write to, and it is closed behind the answer.
+ * Answers bytes that are no HTTP, and closes the connection behind the answer.
  *
- * Broken bytes may come behind a whole request that is still being answered. Its answer is owed first: written
- * over it, ours would tell the caller that an order failed which was then stored.
+ *   behind a whole request      its answer is owed first: written over it, ours would tell the caller that an order
+ *                               failed which was then stored
+ *   within a request's body     the end of the stream is a hang-up, and nothing is written; anything else is answered
+ *                               by the request's own exchange
+ *   where a request begins      there is only a socket to write to
  */
 export function answerBrokenRequest(
   error: NodeJS.ErrnoException,
@@ -27,11 +31,16 @@ export function answerBrokenRequest(
     })
     return
   }
-  if (owed?.headersSent || !socket.writable || error.code === 'ECONNRESET') {
+  if (owed?.headersSent || !socket.writable || HANG_UPS.has(error.code ?? '')) {
     socket.destroy()
     return
   }
   const code = BROKEN[error.code ?? ''] ?? 'malformed-request'
+  if (owed) {
+    owed.once('close', () => socket.destroy())
+    exchangeOf(owed.req).refuse(new Problem(code))
+    return
+  }
   const traceId = randomHex(16)
   const body = problemBody(code, traceId)
   const { status } = CODES[code]
@@ -43,6 +52,7 @@ export function answerBrokenRequest(
 }
 
 const waiting = new WeakSet<Duplex>()
+const HANG_UPS: ReadonlySet<string> = new Set(['ECONNRESET', 'HPE_INVALID_EOF_STATE'])
 
 const BROKEN: Readonly<Record<string, Code>> = {
   HPE_HEADER_OVERFLOW: 'headers-too-large',

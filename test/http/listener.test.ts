@@ -201,4 +201,25 @@ describe('the listener', () => {
     ])
     expect(store.orders).toBe(3)
   })
+
+  test('answers a body whose framing breaks once, as its own request', async () => {
+    const { port, store, ended } = await listening()
+    const said = await exchange(
+      port,
+      head({ ...JSON_HEAD, 'Transfer-Encoding': 'chunked' }),
+      '5\r\n{"cus\r\nzz\r\n',
+    )
+    expect([...said.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual(['400'])
+    expect(said).toContain('"code":"malformed-request"')
+    expect(ended.map(({ status, route }) => ({ status, route }))).toEqual([
+      { status: 400, route: '/v1/orders' },
+    ])
+    expect(store.orders).toBe(0)
+  })
+
+  test('counts bytes that never were a request', async () => {
+    const { port, ended } = await listening()
+    expect(await exchange(port, 'no HTTP at all\r\n\r\n')).toContain('"code":"malformed-request"')
+    expect(ended).toMatchObject([{ status: 400, route: 'unmatched', outcome: 'client_error' }])
+  })
 })
