@@ -39,7 +39,8 @@ export function loadConfig(folder: string, env: Environment): Config {
 }
 
 function checkConstraints(config: Config, env: Environment): string[] {
-  const production = env.NODE_ENV === 'production'
+  // node-config takes a list of environments as well; a slip of the pen must not open the door either.
+  const production = (env.NODE_ENV ?? '').split(',').some(name => name.trim().toLowerCase() === 'production')
   return CONSTRAINTS.flatMap(({ name, violation }) => {
     const found = violation(config, { production })
     return found === undefined ? [] : [`${name}: ${found}`]
@@ -99,13 +100,20 @@ function mergeLayers(folder: string, env: Environment): object {
 
 function parseNodeConfig(text: string): object {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(text, (key, inner: unknown) => {
+      // Merged by name, these would reach what every object inherits from, before anything is validated.
+      if (INHERITED.has(key)) throw new ConfigError([`NODE_CONFIG: ${key}: unknown key`])
+      return inner
+    })
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  } catch {
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
     // Falls through: the text may hold a secret, so what the parser says about it is not repeated.
   }
   throw new ConfigError(['NODE_CONFIG is not a JSON object'])
 }
+
+const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 function describeIssue(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'unrecognized_keys')

@@ -142,7 +142,8 @@ export const CODES = {
   'budget-exhausted': {
     status: 504,
     title: 'Budget exhausted',
-    detail: 'The request ran out of its time budget and was stopped.',
+    detail:
+      'What the request needed did not come within the time that its budget has for it; we stopped waiting.',
     action: 'Retry with the same key: that is safe whatever committed says.',
   },
 } as const satisfies Record<string, CodeEntry>

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ZodType } from 'zod'
 import { type FieldError, Problem } from '../errors/index.ts'
+import { hasRepeatedMembers } from '../runtime/index.ts'
 
 /**
  * JSON bodies as strictly as RFC 8259 and RFC 7493 (I-JSON) have it: one type, one encoding, no content coding, no
@@ -27,7 +28,7 @@ export function parseBody<Output>(body: Buffer, schema: ZodType<Output>): Output
   const result = schema.safeParse(value)
   if (!result.success) throw new Problem('validation-failed', { errors: fieldErrors(result.error.issues) })
   // Validated, so no deeper than the schema is and safe to walk.
-  if (countMembers(value) !== countColons(text)) throw new Problem('malformed-json')
+  if (hasRepeatedMembers(text, value)) throw new Problem('malformed-json')
   return result.data
 }
 
@@ -37,27 +38,6 @@ function parseJson(text: string): unknown {
   } catch {
     throw new Problem('malformed-json')
   }
-}
-
-// JSON.parse keeps the last of two members with one name and says nothing. In well-formed JSON each member is
-// one colon outside a string, so a text with more colons than the value has members named one twice.
-function countColons(text: string): number {
-  let colons = 0
-  let quoted = false
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at)
-    if (quoted && char === BACKSLASH) at++
-    else if (char === QUOTE) quoted = !quoted
-    else if (!quoted && char === COLON) colons++
-  }
-  return colons
-}
-
-function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  const children: unknown[] = Object.values(value)
-  const own = Array.isArray(value) ? 0 : children.length
-  return children.reduce((sum: number, child) => sum + countMembers(child), own)
 }
 
 interface Issue {
@@ -91,9 +71,6 @@ function jsonPointer(path: readonly PropertyKey[]): string {
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
 // Enough to mend a body in one go; a hostile one must not make the answer long.
 const MAX_FIELD_ERRORS = 20
 const MAX_POINTER_LENGTH = 256

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Gate } from '../admission/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
 import type { LoopClock } from '../lease/index.ts'
@@ -35,6 +36,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
 
   function receive(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
     if (!connections.arrived(req)) return
+    req.url = originForm(req.url)
     const trace = traceFrom(req.headers.traceparent as string | undefined)
     const invalid = invalidHead(req)
     if (invalid === undefined && isHealthPath(req.url)) {
@@ -119,9 +121,11 @@ export function createApiServer(deps: ApiServerDeps): Server {
   server.on('checkContinue', (req, res) => receive(req, res, true))
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', (req, res) => receive(req, res, false))
-  server.on('clientError', (error, socket) =>
-    answerBrokenRequest(error, socket, (code, traceId) => reportTurnedAway('', 'unmatched', code, traceId)),
-  )
+  const refuseBytes = (error: NodeJS.ErrnoException, socket: Duplex) =>
+    answerBrokenRequest(error, socket, (code, traceId) => reportTurnedAway('', 'unmatched', code, traceId))
+  server.on('clientError', refuseBytes)
+  // Nothing is tunnelled; unheard, Node.js would close the connection under the answers that it still owes.
+  server.on('connect', (_req, socket) => refuseBytes(new Error('CONNECT'), socket))
   return server
 }
 
@@ -142,14 +146,38 @@ export interface ApiServerDeps {
 // How often Node.js looks for requests past their time-outs; its own 30 s would make a 10 s limit a 40 s one.
 const TIMEOUT_CHECK_MS = 1_000
 
+/** The target as path and query: a server must also take it in absolute form (RFC 9112, section 3.2.2). */
+function originForm(target = '/'): string {
+  if (target.startsWith('/')) return target
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') || path === target ? path : `/${path}`
+}
+
 /** What is wrong with a request's head, before it costs a permit. */
 function invalidHead(req: IncomingMessage): Problem | undefined {
-  if (req.headers.host === undefined && req.httpVersion === '1.1') return new Problem('malformed-request')
+  if (isAmbiguous(req)) return new Problem('malformed-request')
   const budget = req.headers['request-budget-ms']
   if (budget === undefined || (typeof budget === 'string' && /^0*[1-9]\d*$/.test(budget))) return undefined
   return new Problem('validation-failed', {
     errors: [{ pointer: '/headers/request-budget-ms', message: 'must be a positive whole number' }],
   })
+}
+
+/**
+ * A head that two readers could take for two requests: no Host or several (RFC 9112, section 3.2), several
+ * Authorization of which Node.js would keep the first, a transfer coding that Node.js does not decode.
+ */
+function isAmbiguous({ headers, rawHeaders, httpVersion }: IncomingMessage): boolean {
+  if (headers.host === undefined && httpVersion === '1.1') return true
+  if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') return true
+  let hosts = 0
+  let credentials = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
+  }
+  return hosts > 1 || credentials > 1
 }
 
 /** `Request-Budget-Ms` may only shorten the deadline. */

@@ -1,10 +1,12 @@
 import { isUnitPrice } from '../domain/index.ts'
+import { hasRepeatedMembers } from '../runtime/index.ts'
 import { OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 
 /**
  * Reads pricing's answer and believes nothing. Each SKU that was asked for is judged alone: it has one usable price,
  * or is said to be unknown, or is bad (missing, twice, both at once, negative, a fraction, beyond exact sums). What
- * was not asked for is ignored. An answer that is no price list at all, or one in another currency, is a failure.
+ * was not asked for is ignored. An answer that is no price list at all, names
+ * a member twice, or is in another currency, is a failure.
  */
 export function readPriceList(text: string, asked: Pick<PriceCall, 'currency' | 'skus'>): PriceList {
   const answer = parseObject(text)
@@ -35,7 +37,8 @@ export function readPriceList(text: string, asked: Pick<PriceCall, 'currency' | 
 function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+    const isObject = typeof value === 'object' && value !== null
+    if (isObject && !hasRepeatedMembers(text, value)) return value as Record<string, unknown>
   } catch (error) {
     throw new OutboundFailure('failed', { cause: error })
   }

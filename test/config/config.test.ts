@@ -106,6 +106,25 @@ describe('violations', () => {
     expect(violations(overrides, env).map(text => text.split(':', 1)[0])).toEqual([name])
   })
 
+  it.each(['production', 'PRODUCTION', ' production', 'staging,production'])(
+    'NODE_ENV=%j is production to the demo key',
+    name => {
+      expect(violations({}, { NODE_ENV: name })).toEqual([
+        expect.stringMatching(/^demo-key-stays-on-loopback/),
+      ])
+    },
+  )
+
+  it.each(['__proto__', 'constructor', 'prototype'])(
+    'NODE_CONFIG cannot reach what objects inherit, by %s',
+    key => {
+      for (const text of [`{"${key}":{"polluted":1}}`, `{"http":{"${key}":{"${key}":{"polluted":1}}}}`]) {
+        expect(() => loadConfig(FOLDER, { NODE_CONFIG: text })).toThrow(ConfigError)
+        expect({}).not.toHaveProperty('polluted')
+      }
+    },
+  )
+
   it('the demo key is refused off loopback', () => {
     expect(violations({ http: { host: '0.0.0.0' } })).toEqual([
       expect.stringMatching(/^demo-key-stays-on-loopback/),

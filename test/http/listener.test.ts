@@ -222,4 +222,32 @@ describe('the listener', () => {
     expect(await exchange(port, 'no HTTP at all\r\n\r\n')).toContain('"code":"malformed-request"')
     expect(ended).toMatchObject([{ status: 400, route: 'unmatched', outcome: 'client_error' }])
   })
+
+  test.each([
+    ['two Host headers', 'Host: y\r\n'],
+    ['two Authorization headers', 'Authorization: Bearer other\r\n'],
+    ['a transfer coding besides chunked', 'Transfer-Encoding: gzip, chunked\r\n'],
+  ])('refuses a head with %s', async (_what, line) => {
+    const { port } = await listening()
+    const request = `GET /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer demo\r\n${line}Connection: close\r\n\r\n`
+    expect(await exchange(port, request)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  test('takes a target in absolute form, for health too', async () => {
+    const { port, ended } = await listening()
+    const get = (target: string) =>
+      exchange(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    expect(await get('http://x/health/live?a=b')).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await get('http://x/v1/orders')).toMatch(/^HTTP\/1\.1 405 /)
+    expect(await get('http://x')).toMatch(/^HTTP\/1\.1 404 /)
+    expect(ended.map(({ route }) => route)).toEqual(['/v1/orders', 'unmatched'])
+  })
+
+  test('refuses a tunnel, behind the answers that it owes', async () => {
+    const { port, store } = await listening()
+    const whole = head({ ...JSON_HEAD, 'Content-Length': BODY.length }) + BODY
+    const said = await exchange(port, whole, 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n')
+    expect([...said.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual(['201', '400'])
+    expect(store.orders).toBe(1)
+  })
 })

@@ -199,12 +199,7 @@ class Modelled {
     const one = open[which % Math.max(1, open.length)]
     if (one?.sent === undefined) return
     one.over = true
-    if (words === 'refusal') {
-      // See the fault in refusals.test.ts: of several, one alone is left to hear it.
-      const isFault = one.members.size === 1 && one.sentFor !== 1
-      if (!isFault) return this.#refuse(one)
-      words = 'failure'
-    }
+    if (words === 'refusal') return this.#refuse(one)
     const failure = new OutboundFailure('failed')
     if (words === 'failure') one.sent.answer.reject(failure)
     const asked = skusOf(one.members)

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { outboundChannels, PricingClient } from '../../src/outbound/index.ts'
 import { outboundOptions } from '../../src/outbound/options.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
+import { AttemptLedger } from './attempt-ledger.ts'
 import { EMPTY_SHELF } from './priced-client.ts'
 import { type Exchange, stage } from './staged-transport.ts'
 
@@ -26,17 +27,19 @@ function breaking(options: object = {}, breaker: object = {}) {
       ...breaker,
     },
   })
+  const channels = outboundChannels()
+  const ledger = new AttemptLedger(channels)
   const client = new PricingClient('http://pricing', parsed, {
-    channels: outboundChannels(),
+    channels,
     clock,
     shelf: EMPTY_SHELF,
   })
-  const call = (sku: string) => {
+  const call = (skus: readonly string[]) => {
     const request = new AbortController()
     const outcome = client
       .fetch({
         currency: 'USD',
-        skus: [sku],
+        skus,
         neededByMs: clock.nowMs() + 1_000,
         signal: request.signal,
         traceparent: '',
@@ -49,7 +52,7 @@ function breaking(options: object = {}, breaker: object = {}) {
   }
   /** So many callers at once, and their request is on its way. */
   const callers = async (skus: readonly string[]) => {
-    const calls = skus.map(call)
+    const calls = skus.map(sku => call([sku]))
     await clock.advanceAsync(parsed.batch.windowMs)
     return calls
   }
@@ -69,7 +72,7 @@ function breaking(options: object = {}, breaker: object = {}) {
     expect(client.breakerState).toBe('open')
     clock.advance(200)
   }
-  return { clock, client, callers, outcomesOf, request, open }
+  return { clock, client, ledger, call, callers, outcomesOf, request, open }
 }
 
 const exchanges: Exchange[] = []
@@ -157,21 +160,59 @@ describe('of the breaker, one request to pricing is one sample:', () => {
     expect(client.breakerState).toBe('open')
   })
 
-  // Fault: a call that one of our limits ends (totalMs, leaseMs) is ended by its waiter, outside; what the judge sees
-  // is the abort of a flight that nobody waits for, and no timeout. Allowed by every rule of the configuration: with
-  // totalMs of 41, attemptMs of 40 and no retry, pricing that hangs is never counted, and the breaker never opens;
-  // with totalMs of 90, 15 of 35 were not counted (measured). Those attempts are `cancelled` and not `expired`, too.
-  // Mend: let the end of a flight by limit reach its fetch as such, for instance leave(waiter, error) aborting with
-  // the last waiter's OutboundFailure, and have the judge count a `timeout` in it.
   test('thirty requests that hang until the limit of their calls open it', async () => {
     const options = { retryMaxAttempts: 0, leaseMs: 100, totalMs: 41, attemptMs: 40 }
-    const { client, clock, callers, outcomesOf } = breaking(options, { samplingSeconds: 10, minimumRps: 3 })
+    const { client, clock, ledger, callers, outcomesOf } = breaking(options, {
+      samplingSeconds: 10,
+      minimumRps: 3,
+    })
     for (let requests = 0; requests < SAMPLES; requests++) {
       const calls = await callers(['A'])
       await clock.advanceAsync(41)
       expect(await outcomesOf(calls)).toEqual(['timeout'])
     }
     expect(client.breakerState).toBe('open')
+    expect(ledger.results).toMatchObject({ expired: SAMPLES, cancelled: 0 })
+  })
+
+  test.each(['reset', 'refuse'] as const)(
+    'a request that its last caller leaves, since another one of his ended with a %s, is none',
+    async end => {
+      const { client, clock, ledger, call, outcomesOf } = breaking(
+        { batch: { maxSize: 1 } },
+        { minimumRps: 2 },
+      )
+      const order = call(['A', 'B'])
+      await clock.advanceAsync(0)
+      expect(exchanges.map(({ skus }) => skus)).toEqual([['A'], ['B']])
+      exchanges[0]?.[end]()
+      expect(await outcomesOf([order])).toEqual([end === 'reset' ? 'failed' : 'refused'])
+      expect(exchanges[1]?.signal.aborted).toBe(true)
+      expect(client.breakerState).toBe('closed')
+      expect(ledger.results).toMatchObject({ failed: 1, cancelled: 1, expired: 0 })
+    },
+  )
+
+  // Fault: Waiter.end hands the failure of one flight to all the others that it leaves, and Flight.leave takes any
+  // `timeout` for the end of the call. An attempt of A that expires thus counts B's request, which is only half as old,
+  // as failed, and its attempt as `expired`. Mend in Waiter: only #onAbort's and the timer's end is the call's own; a
+  // flight's failure leaves the others without a reason.
+  test.fails('a younger request that its last caller leaves, since another one of his ran out of time, is none', async () => {
+    const { client, clock, ledger, call, outcomesOf } = breaking(
+      { batch: { maxSize: 1 }, retryMaxAttempts: 0 },
+      { minimumRps: 2 },
+    )
+    const older = call(['A'])
+    await clock.advanceAsync(20)
+    const order = call(['A', 'B'])
+    await clock.advanceAsync(20)
+    expect(await outcomesOf([older, order])).toEqual(['timeout', 'timeout'])
+    expect(exchanges.map(({ skus, signal }) => [...skus, signal.aborted])).toEqual([
+      ['A', true],
+      ['B', true],
+    ])
+    expect(client.breakerState).toBe('closed')
+    expect(ledger.results).toMatchObject({ expired: 1, cancelled: 1 })
   })
 })
 

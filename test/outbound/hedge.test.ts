@@ -241,9 +241,6 @@ describe('the hedge', () => {
     expect(await usualAfterSilence({ leftMs: ATTEMPT_MS / 2 })).toBeUndefined()
   })
 
-  // Fault: a timer may fire up to 1 ms early, and the attempt is over then; but `tookMs >= attemptMs` is false, and
-  // the latency is lost: 110 of 400 attempts that hung for all of their 40 ms (measured on the system's clock), so that
-  // what is usual comes out too low. Mend in Race: `tookMs > attemptMs - 1`, as Moment judges.
   test('learns so from an attempt whose timer fired within its millisecond early, too', async () => {
     expect(await usualAfterSilence({ leftMs: 1_000, earlyMs: 0.5 })).toBeDefined()
   })

@@ -71,10 +71,6 @@ describe('a batch that is refused', () => {
     expect(asked).toEqual([['A']])
   })
 
-  // Fault: it counts the members when the refusal comes, and not those whom it asked for. When the one whose SKU
-  // pricing objects to has hung up meanwhile and one other is left, that one is refused without a call of its own.
-  // Mend in Batch.send: take the number of members before `#next`, and go by that. Then `isFault` in batch.test.ts
-  // and `isLeftAlone` in chain.test.ts go too.
   test('after one of two hung up is asked again for the other, who may not be the cause', async () => {
     const { clock, asked, members, outcomes, refuse } = refusing(['A', 'B'], ['B'])
     await clock.advanceAsync(3)
