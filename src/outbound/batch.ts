@@ -9,8 +9,8 @@ import type { OutboundOptions } from './options.ts'
  *   gathering, sent ──last member leaves──▶ abandoned     nothing is sent, or what was sent is aborted
  *
  * A SKU that was answered badly fails only the members that asked for it; a failed call fails them all. One that
- * pricing refuses is asked again member by member, since any of them may be what it objects to. The batch ends with
- * its latest member.
+ * pricing refuses is asked again member by member, since any of them may be what it objects to: at worst one request
+ * more than there would be without batches. The batch ends with its latest member.
  */
 export function batch(
   options: OutboundOptions['batch'],

@@ -38,7 +38,7 @@ export function cut(call: PriceCall, nowMs: number, limitMs: number): PriceCall 
 /**
  * Why a call to pricing brought no prices.
  *   failed   it answered with an error, nonsense, or not at all on the socket; worth a retry
- *   refused  it answered that the call itself is wrong; a retry cannot help
+ *   refused  it answered that the call itself is wrong (400, 413, 422); a retry cannot help
  *   timeout  one of our limits ran out
  *   budget   the request's lease left no (more) time; says nothing about pricing
  *   shed     not tried: breaker open or bulkhead full

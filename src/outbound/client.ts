@@ -39,6 +39,7 @@ export class PricingClient {
   constructor(baseUrl: string, options: OutboundOptions, deps: PricingClientDeps) {
     const { channels, clock } = deps
     const extras = new RetryBudget(options.retryBudgetRatio)
+    const hedges = new RetryBudget(options.hedge.maxRatio)
     this.#options = options
     this.#channels = channels
     this.#clock = clock
@@ -53,6 +54,7 @@ export class PricingClient {
         collapse(clock),
         batch(options.batch, channels.batch, clock),
         this.#breaker.judge,
+        RetryBudget.deposits(extras, hedges),
         retry(options, extras, channels, clock),
       ],
       hedge(
@@ -60,7 +62,7 @@ export class PricingClient {
           options: options.hedge,
           attemptMs: options.attemptMs,
           latencies: new LatencyWindow(clock),
-          hedges: new RetryBudget(options.hedge.maxRatio),
+          hedges,
           extras,
           channels,
           clock,

@@ -72,12 +72,11 @@ class Flight implements PriceCall {
   }
 
   /** The last one out aborts the fetch; a limit of ours is told as such, for it speaks of pricing. */
-  leave(waiter: Waiter, reason: unknown): void {
+  leave(waiter: Waiter, limit: OutboundFailure | undefined): void {
     this.waiters.delete(waiter)
     if (this.waiters.size > 0 || this.#state === 'ended') return
     this.#end()
-    const limit = reason instanceof OutboundFailure && reason.kind === 'timeout'
-    this.#controller.abort(limit ? reason : undefined)
+    this.#controller.abort(limit)
   }
 
   #land(tell: (waiter: Waiter) => void): void {
@@ -124,8 +123,14 @@ class Waiter {
     this.#reject = reject
     call.signal.addEventListener('abort', this.#onAbort, { once: true })
     // One poll later, so that an answer which came in time is read first.
-    const timeOut = () => clock.afterPoll(() => this.end(OutboundFailure.outOfTime(call)))
-    this.#timer = clock.setTimer(timeOut, Math.max(0, Math.ceil(call.endsAtMs - clock.nowMs())))
+    const timeOut = () => {
+      const failure = OutboundFailure.outOfTime(call)
+      this.end(failure, failure.kind === 'timeout' ? failure : undefined)
+    }
+    this.#timer = clock.setTimer(
+      () => clock.afterPoll(timeOut),
+      Math.max(0, Math.ceil(call.endsAtMs - clock.nowMs())),
+    )
   }
 
   join(flight: Flight): void {
@@ -146,11 +151,11 @@ class Waiter {
     this.#resolve({ prices: this.#prices, unknown: this.#unknown, bad: [], source: list.source })
   }
 
-  /** Leaves with an error. */
-  end(error: unknown): void {
+  /** Leaves with an error; `limit` is that of its own call, if that is what ran out. */
+  end(error: unknown, limit?: OutboundFailure): void {
     if (this.#ended) return
     this.#disarm()
-    for (const flight of this.#flights) flight.leave(this, error)
+    for (const flight of this.#flights) flight.leave(this, limit)
     this.#reject(error)
   }
 

@@ -33,10 +33,7 @@ export interface HedgeParts {
 }
 
 export function hedge(parts: HedgeParts, launch: Launch): Fetch {
-  return call => {
-    parts.hedges.deposit()
-    return new Promise((resolve, reject) => new Race(parts, launch, call, resolve, reject).start())
-  }
+  return call => new Promise((resolve, reject) => new Race(parts, launch, call, resolve, reject).start())
 }
 
 class Race {

@@ -1,3 +1,5 @@
+import type { Layer } from './call.ts'
+
 /**
  * Retry budget: what all extra attempts, retries and hedges alike, may add to the load of pricing. Every call puts
  * `ratio` of a token in, every extra attempt takes a whole one out, at the moment it is decided on: a thousand
@@ -15,6 +17,14 @@ export class RetryBudget {
     this.#ratio = ratio
     this.#capacity = capacity
     this.#tokens = ratio === 0 ? 0 : capacity
+  }
+
+  /** A layer that counts every call into these budgets, once, however many attempts it takes. */
+  static deposits(...budgets: readonly RetryBudget[]): Layer {
+    return next => call => {
+      for (const budget of budgets) budget.deposit()
+      return next(call)
+    }
   }
 
   /** A call was made. */

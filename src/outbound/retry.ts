@@ -22,7 +22,6 @@ export function retry(
     maxDelay: options.retryMaxDelayMs,
   } as IExponentialBackoffOptions<number>
   return next => async call => {
-    extras.deposit()
     for (let retries = 0; ; retries++) {
       try {
         return await next(call)

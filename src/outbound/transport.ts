@@ -53,9 +53,7 @@ export class Transport {
       // Read away beside us, so that the connection can be used again: a slow error body is not waited for, and
       // one that drips does not hold its connection.
       body.dump({ limit: MAX_ERROR_BYTES, signal: AbortSignal.timeout(this.#leaseMs) }).catch(() => undefined)
-      throw new OutboundFailure(
-        statusCode >= 400 && statusCode < 500 && statusCode !== 429 ? 'refused' : 'failed',
-      )
+      throw new OutboundFailure(REFUSALS.has(statusCode) ? 'refused' : 'failed')
     }
     const type = headers['content-type']
     const text = await body.text()
@@ -68,6 +66,9 @@ export class Transport {
   }
 }
 
+// What says that this very request is wrong. Any other 4xx (a key that has expired, a path that has moved) is trouble
+// with the service, and the breaker's business.
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422])
 const JSON_TYPE = /^application\/json\s*(;|$)/i
 // 50 SKUs of 64 characters with their prices take 6 KB; a service that sends more than 256 KB is not answering.
 const MAX_RESPONSE_BYTES = 262_144

@@ -197,7 +197,7 @@ describe('of the breaker, one request to pricing is one sample:', () => {
   // `timeout` for the end of the call. An attempt of A that expires thus counts B's request, which is only half as old,
   // as failed, and its attempt as `expired`. Mend in Waiter: only #onAbort's and the timer's end is the call's own; a
   // flight's failure leaves the others without a reason.
-  test.fails('a younger request that its last caller leaves, since another one of his ran out of time, is none', async () => {
+  test('a younger request that its last caller leaves, since another one of his ran out of time, is none', async () => {
     const { client, clock, ledger, call, outcomesOf } = breaking(
       { batch: { maxSize: 1 }, retryMaxAttempts: 0 },
       { minimumRps: 2 },

@@ -35,7 +35,7 @@ describe('the pricing client', () => {
     })
   })
 
-  test.each([400, 404, 422])(
+  test.each([400, 413, 422])(
     'does not ask again for one SKU after %i, which says that the call is wrong',
     async status => {
       const { fetch, received, attempts, calls } = await priced(res => res.writeHead(status).end('{}'), {
@@ -44,6 +44,18 @@ describe('the pricing client', () => {
       await expect(fetch()).rejects.toMatchObject({ kind: 'refused' })
       expect(received).toHaveLength(1)
       expect({ attempts, calls }).toEqual({ attempts: ['failed'], calls: ['refused'] })
+    },
+  )
+
+  test.each([401, 403, 404, 429, 500, 503])(
+    'takes %i for a failure of the service, and tries again',
+    async status => {
+      const { fetch, received, calls } = await priced(res => res.writeHead(status).end('{}'), {
+        skus: ['SKU-1'],
+      })
+      await expect(fetch()).rejects.toMatchObject({ kind: 'failed' })
+      expect(received).toHaveLength(2)
+      expect(calls).toEqual(['failed'])
     },
   )
 
