@@ -8,7 +8,8 @@ export interface RequestEnded {
   readonly route: string
   readonly status: number
   readonly outcome: Outcome
-  readonly durationMs: number
+  /** Undefined when it was turned away: that takes no time worth measuring, and there may be many. */
+  readonly durationMs: number | undefined
   readonly traceId: string
   readonly code: string | undefined
   /** Where the budget ran out. */

@@ -96,7 +96,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
       route,
       status,
       outcome: outcomeOf(status),
-      durationMs: 0,
+      durationMs: undefined,
       traceId,
       code,
       stage: undefined,

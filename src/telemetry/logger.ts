@@ -48,6 +48,6 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
   lifecycle.drained.subscribe(({ dropped }) => logger.info({ dropped }, 'drained'))
 }
 
-function round(ms: number): number {
-  return Math.round(ms * 100) / 100
+function round(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms * 100) / 100
 }

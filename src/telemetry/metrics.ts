@@ -31,7 +31,7 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
   )
   channels.http.ended.subscribe(({ route, status, outcome, durationMs, code, stage }) => {
     requests.inc({ route, status, outcome })
-    duration.observe({ route, outcome }, durationMs / 1000)
+    if (durationMs !== undefined) duration.observe({ route, outcome }, durationMs / 1000)
     if (outcome === 'uncontrolled') uncontrolled.inc()
     if (code === 'budget-exhausted') exhausted.inc({ stage: stage ?? 'unknown' })
     if (code === 'pricing-unavailable') unavailable.inc()
