@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { outboundChannels, PricingClient } from '../../src/outbound/index.ts'
 import { outboundOptions } from '../../src/outbound/options.ts'
 import { createPriceShelf } from '../../src/pricing/index.ts'
@@ -24,6 +26,7 @@ export const outbound: Bench = {
         ...(await hedged(service, short ? 400 : 4_000, say)),
         ...(await failing(service, say)),
         ...(await answering(service, say)),
+        ...(await aborted(service, short ? 1_000 : 10_000)),
       ]
     } finally {
       service.stop()
@@ -78,15 +81,21 @@ function openClient(url: string, options: object) {
     clock: systemClock,
     shelf,
   })
-  const quote = (skus: readonly string[]) =>
+  const quote = (skus: readonly string[], signal = new AbortController().signal) =>
     client.fetch({
       currency: 'USD',
       skus,
       neededByMs: systemClock.nowMs() + BUDGET_MS,
-      signal: new AbortController().signal,
+      signal,
       traceparent: '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01',
     })
-  return { client, counts, quote }
+  /** Asks, and leaves `afterMs` later. */
+  const leave = async (skus: readonly string[], afterMs: number) => {
+    const caller = new AbortController()
+    setTimeout(() => caller.abort(), afterMs)
+    await quote(skus, caller.signal).catch(() => undefined)
+  }
+  return { client, counts, quote, leave }
 }
 
 /** Identical quotes, all in flight at once. */
@@ -232,6 +241,47 @@ async function answering(service: Service, say: (line: string) => void): Promise
     await server.stop()
     await server.end()
   }
+}
+
+/** Calls whose callers leave while pricing is silent: what they leave behind. */
+async function aborted(service: Service, calls: number): Promise<Figure[]> {
+  await service.behave({ ...QUIET, minMs: 60_000, maxMs: 60_000 })
+  const { client, leave } = openClient(service.url, WIDE)
+  const round = async () => {
+    for (let left = 0; left < calls; left += 200) {
+      await Promise.all(Array.from({ length: 200 }, (_, n) => leave([`SKU-${left + n}`], n % 8)))
+    }
+  }
+  await round()
+  const before = { heapBytes: await heapAfterGc(), resources: openResources() }
+  await round()
+  const grownBytes = (await heapAfterGc()) - before.heapBytes
+  const leftBehind = openResources() - before.resources
+  await client.close()
+  return [
+    {
+      what: `heap grown by ${calls} aborted calls`,
+      measured: grownBytes / calls,
+      unit: 'bytes/call',
+      wanted: { atMost: 100 },
+    },
+    { what: 'sockets and timers that they left', measured: leftBehind, unit: '', wanted: { atMost: 0 } },
+  ]
+}
+
+async function heapAfterGc(): Promise<number> {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  for (let pass = 0; pass < 3; pass++) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+    gc()
+  }
+  return process.memoryUsage().heapUsed
+}
+
+function openResources(): number {
+  return process.getActiveResourcesInfo().filter(kind => kind === 'TCPSocketWrap' || kind === 'Timeout')
+    .length
 }
 
 // Of the defaults.

@@ -1,3 +1,4 @@
+import { accounted } from '../support/accounted.ts'
 import { type Bench, openBench, WIDE_BUDGETS } from '../support/bench.ts'
 import { created, demand, problem, same } from '../support/expect.ts'
 import { KEYS } from '../support/keys.ts'
@@ -57,7 +58,10 @@ export const degrade: Scenario = {
       await failing(bench, what, sku => ({ kind: 'say', status: 200, body: JSON.stringify(lie(sku)) }))
     }
     await replays(bench)
-    await breaker(await openBench(trial, WIDE_BUDGETS))
+    await accounted(bench, 'every fault and lie')
+    const breaking = await openBench(trial, WIDE_BUDGETS)
+    await breaker(breaking)
+    await accounted(breaking, 'the breaker went round')
     await unreachable(trial)
   },
 }

@@ -1,3 +1,4 @@
+import { accounted } from '../support/accounted.ts'
 import type { Answer } from '../support/answer.ts'
 import { jsonOf } from '../support/answer.ts'
 import { type Bench, openBench, WIDE_BUDGETS } from '../support/bench.ts'
@@ -35,8 +36,10 @@ export const slowDependency: Scenario = {
     await apart(patient)
     await concerned(patient)
     await hedged(patient)
-    await accounted(patient)
-    await remembered(await openBench(trial, { ...PATIENT, cache: { l1Seconds: 1 } }))
+    await accounted(patient, 'all that was shared, hedged and left')
+    const forgetful = await openBench(trial, { ...PATIENT, cache: { l1Seconds: 1 } })
+    await remembered(forgetful)
+    await accounted(forgetful, 'the outage')
   },
 }
 
@@ -168,18 +171,6 @@ async function hedged({ trial, api, pricing, admin }: Bench): Promise<void> {
       pricing.release()
     },
   )
-}
-
-async function accounted({ trial, pricing, admin }: Bench): Promise<void> {
-  await trial.check('every attempt that pricing saw has one result, and nothing is in flight', async () => {
-    await until('an idle server', async () => {
-      return (await Metrics.read(admin)).sum('punctual_admission_in_flight') === 0
-    })
-    const metrics = await Metrics.read(admin)
-    same(metrics.sum('punctual_outbound_attempts_total'), pricing.calls.length, 'the attempts')
-    same(metrics.sum('punctual_outbound_attempts_total', { result: 'late' }), 0, 'the late ones')
-    same(metrics.sum('punctual_uncontrolled_errors_total'), 0, 'punctual_uncontrolled_errors_total')
-  })
 }
 
 async function remembered({ trial, api, pricing, admin }: Bench): Promise<void> {
