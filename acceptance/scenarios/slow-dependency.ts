@@ -154,8 +154,8 @@ async function hedged({ trial, api, pricing, admin }: Bench): Promise<void> {
     'an answer that is slower than most gets a second attempt, and the first to answer wins',
     async () => {
       pricing.behaviour = { kind: 'answer' }
-      // Enough quick answers to know what is usual.
-      for (let n = 0; n < 25; n++) created(await api.order(freshKey(), sampleOrder()))
+      // Enough quick answers to know what is usual, and to have earned a hedge.
+      for (let n = 0; n < 40; n++) created(await api.order(freshKey(), sampleOrder()))
       const won = async () =>
         (await Metrics.read(admin)).sum('punctual_outbound_hedges_total', { result: 'won' })
       const before = await won()

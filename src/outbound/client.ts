@@ -39,7 +39,7 @@ export class PricingClient {
   constructor(baseUrl: string, options: OutboundOptions, deps: PricingClientDeps) {
     const { channels, clock } = deps
     const extras = new RetryBudget(options.retryBudgetRatio)
-    const hedges = new RetryBudget(options.hedge.maxRatio)
+    const hedges = new RetryBudget(options.hedge.maxRatio, undefined, 0)
     this.#options = options
     this.#channels = channels
     this.#clock = clock

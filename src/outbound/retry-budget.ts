@@ -5,18 +5,20 @@ import type { Layer } from './call.ts'
  * `ratio` of a token in, every extra attempt takes a whole one out, at the moment it is decided on: a thousand
  * failures at once cannot all decide to retry. (Finagle's RetryBudget; Google's SRE book, "Handling Overload".)
  *
- * The bucket holds few tokens, so that a quiet hour does not save up a storm, and starts full, so that the first
- * failure after a start may be retried.
+ * The bucket holds few tokens, so that a quiet hour does not save up a storm. That of all extra attempts starts full,
+ * so that the first failure after a start may be retried; that of hedges starts empty, and they are never more than
+ * their share.
  */
 export class RetryBudget {
   readonly #ratio: number
   readonly #capacity: number
   #tokens: number
 
-  constructor(ratio: number, capacity = CAPACITY) {
+  /** Starts with `tokens`; as many as it holds, if nothing else is said. */
+  constructor(ratio: number, capacity = CAPACITY, tokens = capacity) {
     this.#ratio = ratio
     this.#capacity = capacity
-    this.#tokens = ratio === 0 ? 0 : capacity
+    this.#tokens = ratio === 0 ? 0 : tokens
   }
 
   /** A layer that counts every call into these budgets, once, however many attempts it takes. */
