@@ -1,2 +1,2 @@
-export { CODES, type Code, type CodeEntry } from './codes.ts'
+export { CODES, type Code } from './codes.ts'
 export { type FieldError, Problem, type ProblemExtensions } from './problem.ts'
