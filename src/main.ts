@@ -19,6 +19,8 @@ import { createLogger } from './telemetry/index.ts'
  */
 const EXIT = { ok: 0, fault: 1, dropped: 75, config: 78 } as const
 
+// Under npm a signal to the whole group reaches us twice, as npm passes its own on: one Ctrl-C is not two.
+const SIGNAL_ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 50
 // A reader that has stalled holds the exit up this long and no longer.
 const LOG_FLUSH_MS = 500
 // What may wait for such a reader before lines are dropped.
@@ -70,11 +72,14 @@ async function serve(config: Config): Promise<void> {
   }
 
   const starting = startApp(config, { clock: systemClock, logger, shownConfig })
-  let stopping = false
+  let stoppingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (stopping) return exit(EXIT.fault)
-      stopping = true
+      if (stoppingSinceMs !== undefined) {
+        if (systemClock.nowMs() - stoppingSinceMs >= SIGNAL_ECHO_MS) exit(EXIT.fault)
+        return
+      }
+      stoppingSinceMs = systemClock.nowMs()
       logger.info({ signal }, 'stopping')
       setTimeout(() => exit(EXIT.fault), config.lifecycle.shutdownTimeoutSeconds * 1000).unref()
       // A signal during the start waits for it: what is half-built cannot be taken down in order.

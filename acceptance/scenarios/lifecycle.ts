@@ -2,6 +2,7 @@ import type { Scenario } from '../support/trial.ts'
 import { configuration } from './lifecycle/configuration.ts'
 import { drain } from './lifecycle/drain.ts'
 import { footing } from './lifecycle/footing.ts'
+import { npmStart } from './lifecycle/npm-start.ts'
 
 /** How the process comes and goes: it refuses to start on a bad footing, and it leaves nobody unanswered. */
 export const lifecycle: Scenario = {
@@ -11,5 +12,6 @@ export const lifecycle: Scenario = {
     await configuration(trial)
     await footing(trial)
     await drain(trial)
+    await npmStart(trial)
   },
 }
