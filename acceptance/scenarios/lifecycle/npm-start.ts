@@ -23,7 +23,7 @@ export async function npmStart(trial: Trial): Promise<void> {
         const { lines, signal, ended } = await start(trial)
         const started = await until(
           'the server to be ready',
-          () => lines.find(line => line.includes('"ready"')),
+          () => lines.find(line => line.includes('"msg":"ready"')),
           15_000,
         )
         signal(whole)
