@@ -5,6 +5,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/seed.ts'],
     // Processes, not threads: native modules, signals and process warnings then belong to one file alone.
     pool: 'forks',
     // Heap checks collect before they measure.

@@ -29,9 +29,27 @@ const isLive = ({ end, exchange }: Seen) => end === undefined && !exchange.signa
 const concerns = ({ exchange }: Seen, caller: Caller) =>
   exchange.currency === caller.currency && caller.skus.some(sku => exchange.skus.includes(sku))
 
+/** Its bad answer ended the caller in the very millisecond in which another exchange was answered. */
+const failed = (seen: Seen, caller: Caller) =>
+  failureKind(caller) === 'failed' &&
+  seen.restedMs === caller.endedMs &&
+  caller.skus.some(sku => saidOf(seen, sku) === 'bad')
+
 /** It ended when its attempt was over, to the millisecond by which timers may be early. */
 const isAtItsMoment = ({ end, startedMs }: Seen, { options }: Story) =>
   end !== undefined && end.atMs >= startedMs + options.attemptMs - 1
+
+/**
+ * It is a hedge or a retry of a request that had asked for more SKUs, whose callers have left since: what it is
+ * refused for is asked again alone all the same.
+ */
+function isOfShared(one: Seen, { seen }: Story): boolean {
+  const [sku = ''] = one.exchange.skus
+  return seen.some(({ exchange, startedMs }) => {
+    const isEarlier = startedMs <= one.startedMs && exchange.skus.length > 1
+    return isEarlier && exchange.currency === one.exchange.currency && exchange.skus.includes(sku)
+  })
+}
 
 /** Asked for one SKU only, before the exchange began, and waited until `atMs` at least: it is that flight's. */
 function waitersOf(seen: Seen, story: Story, atMs: number): Caller[] {
@@ -125,7 +143,7 @@ describe('whatever pricing and the callers do, over the whole chain,', () => {
     await always(story => {
       for (const one of story.seen) {
         const { end } = one
-        const isRefusal = end?.how === 'refuse' && one.exchange.skus.length === 1
+        const isRefusal = end?.how === 'refuse' && one.exchange.skus.length === 1 && !isOfShared(one, story)
         if (end?.how !== 'answer' && !isRefusal) continue
         // In the very millisecond in which its attempt is over, either may come first.
         if (isAtItsMoment(one, story)) continue
@@ -135,7 +153,9 @@ describe('whatever pricing and the callers do, over the whole chain,', () => {
           const result = isOk(caller) ? 'answer' : failureKind(caller) === 'refused' ? 'refuse' : outcome
           if (result === end.how) continue
           // It ended of itself in this very millisecond, or the other attempt decided.
-          const decided = story.seen.some(other => concerns(other, caller) && other.end?.how === result)
+          const decided = story.seen.some(
+            other => concerns(other, caller) && (other.end?.how === result || failed(other, caller)),
+          )
           expect(
             decided || outcome === HUNG_UP || ['timeout', 'budget'].includes(failureKind(caller) ?? ''),
           ).toBe(true)
