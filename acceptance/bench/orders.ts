@@ -58,7 +58,7 @@ async function measure(peer: Peer, seconds: number): Promise<Reading> {
       PATH: process.env.PATH,
       PORT: '0',
       STORE_PATH: join(folder, 'orders.db'),
-      NODE_CONFIG: JSON.stringify({ http: { adminPort: 0 }, log: { level: 'info' } }),
+      NODE_CONFIG: JSON.stringify({ http: { adminPort: 0 } }),
     },
   })
   try {

@@ -2,8 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Problem } from '../errors/index.ts'
 import { traceFrom } from '../runtime/index.ts'
-import { writeResponse } from './exchange.ts'
-import { answerProblem } from './health.ts'
+import { answerProblem, writeResponse } from './response.ts'
 
 /**
  * The admin listener: metrics and the effective configuration, apart from the API so that no load on one starves

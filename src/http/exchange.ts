@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Permit } from '../admission/index.ts'
 import { Problem } from '../errors/index.ts'
-import { Lease, type LeaseChannels, type LeaseEnd, Settlement } from '../lease/index.ts'
+import { Lease, type LeaseChannels, LeaseEnd, Settlement } from '../lease/index.ts'
 import type { Clock, TraceContext } from '../runtime/index.ts'
 import type { Principal } from './auth.ts'
 import { type HttpChannels, outcomeOf } from './channels.ts'
 import { problemBody, problemHeaders } from './problem.ts'
+import { writeResponse } from './response.ts'
 
 /**
  * Exchange: one admitted request and its one answer. Success, refusal, budget and hang-up compete for the
@@ -66,13 +67,10 @@ export class Exchange {
 
   /** Answers whatever was thrown on the way: a problem as it is, the lease's end as 504, all else as 500. */
   refuse(error: unknown): void {
-    if (error === this.lease.ended) return this.#expire(this.lease.ended)
-    if (error instanceof Problem) {
-      if (this.#settlement.settle('answer')) this.#writeProblem(error)
-      return
-    }
-    this.#deps.httpChannels.fault.publish({ error, traceId: this.trace.traceId })
-    if (this.#settlement.settle('answer')) this.#writeProblem(new Problem('internal'))
+    if (error instanceof LeaseEnd && error === this.lease.ended) return this.#expire(error)
+    const problem = error instanceof Problem ? error : new Problem('internal')
+    if (problem !== error) this.#deps.httpChannels.fault.publish({ error, traceId: this.trace.traceId })
+    if (this.#settlement.settle('answer')) this.#writeProblem(problem)
   }
 
   #onLeaseEnd(end: LeaseEnd): void {
@@ -81,8 +79,8 @@ export class Exchange {
   }
 
   /** The lease's end is no outcome of its own once somebody has answered: then it is only an echo. */
-  #expire(end: LeaseEnd | undefined): void {
-    if (end === undefined || this.answered) return
+  #expire(end: LeaseEnd): void {
+    if (this.answered) return
     this.#settlement.settle('budget')
     const { budgetMs } = this.lease
     this.#writeProblem(new Problem('budget-exhausted', { budgetMs, stage: end.stage, committed: 'no' }))
@@ -129,26 +127,6 @@ export interface ExchangeDeps {
   readonly httpChannels: HttpChannels
   /** Whether the answer to this request tells its connection to close. */
   readonly closes: (req: IncomingMessage) => boolean
-}
-
-/** Writes head and body in one go. A status that carries no body gets neither body nor length. */
-export function writeResponse(
-  res: ServerResponse,
-  status: number,
-  headers: readonly string[],
-  body: string,
-  about: { traceId: string; closing: boolean },
-): void {
-  const head = [...headers, 'X-Trace-Id', about.traceId]
-  if (about.closing) head.push('Connection', 'close')
-  if (status === 304) {
-    res.writeHead(status, head)
-    res.end()
-    return
-  }
-  head.push('Content-Length', String(Buffer.byteLength(body)))
-  res.writeHead(status, head)
-  res.end(body)
 }
 
 const EXCHANGE = Symbol('exchange')

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '../errors/index.ts'
-import { writeResponse } from './exchange.ts'
-import { problemBody, problemHeaders } from './problem.ts'
+import { answerProblem, writeResponse } from './response.ts'
 
 /** What readiness says: the phase, and what each check says of itself. */
 export interface Readiness {
@@ -32,16 +31,6 @@ export function answerHealth(
   const body = JSON.stringify({ status, checks })
   if (status === 'ready') return writeResponse(res, 200, HEADERS, body, about)
   writeResponse(res, 503, [...HEADERS, 'Retry-After', '1'], body, about)
-}
-
-/** Writes a problem outside any exchange. */
-export function answerProblem(
-  res: ServerResponse,
-  problem: Problem,
-  about: { traceId: string; closing: boolean },
-): void {
-  const body = problemBody(problem.code, about.traceId, problem.extensions)
-  writeResponse(res, problem.status, problemHeaders(problem), body, about)
 }
 
 const HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'no-store']

@@ -15,8 +15,9 @@ import { answerBrokenRequest } from './broken-request.ts'
 import { outcomeOf } from './channels.ts'
 import { Connections } from './connection.ts'
 import { attachExchange, Exchange, type ExchangeDeps } from './exchange.ts'
-import { answerHealth, answerProblem, isHealthPath, type Readiness } from './health.ts'
+import { answerHealth, isHealthPath, type Readiness } from './health.ts'
 import type { HttpOptions } from './options.ts'
+import { answerProblem } from './response.ts'
 import { routeOf } from './routes.ts'
 
 /**

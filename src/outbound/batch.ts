@@ -1,5 +1,5 @@
 import type { Channel, Clock, Timer } from '../runtime/index.ts'
-import { type Fetch, type Layer, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
+import { type Fetch, isFailure, type Layer, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundOptions } from './options.ts'
 
 /**
@@ -123,7 +123,7 @@ class Batch implements PriceCall {
     this.#next(this).then(
       list => this.#settle(member => split(list, member)),
       (error: unknown) => {
-        const apart = shared && isRefusal(error)
+        const apart = shared && isFailure(error, 'refused')
         this.#settle(member => (apart ? this.#alone(member) : member.reject(error)))
       },
     )
@@ -177,8 +177,4 @@ function split(list: PriceList, { call, resolve, reject }: Omit<Member, 'onAbort
     bad: [],
     source: list.source,
   })
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof OutboundFailure && error.kind === 'refused'
 }

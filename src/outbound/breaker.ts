@@ -1,5 +1,5 @@
 import type { Channel, Clock } from '../runtime/index.ts'
-import { type Layer, OutboundFailure } from './call.ts'
+import { isFailure, type Layer, OutboundFailure } from './call.ts'
 import { FailureWindow } from './failure-window.ts'
 import type { OutboundOptions } from './options.ts'
 
@@ -60,7 +60,7 @@ export class Breaker {
       this.#count(begun, true)
       return list
     } catch (error) {
-      if (speaksOfPricing(error)) this.#count(begun, false)
+      if (isFailure(error, 'failed', 'timeout')) this.#count(begun, false)
       throw error
     }
   }
@@ -105,8 +105,4 @@ export class Breaker {
     this.#state = state
     this.#channel.publish({ state: state.kind })
   }
-}
-
-function speaksOfPricing(error: unknown): boolean {
-  return error instanceof OutboundFailure && (error.kind === 'failed' || error.kind === 'timeout')
 }

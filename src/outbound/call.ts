@@ -60,6 +60,11 @@ export class OutboundFailure extends Error {
 
 export type OutboundFailureKind = 'failed' | 'refused' | 'timeout' | 'budget' | 'shed'
 
+/** Whether `error` is an outbound failure of one of these kinds. */
+export function isFailure(error: unknown, ...kinds: readonly OutboundFailureKind[]): boolean {
+  return error instanceof OutboundFailure && kinds.includes(error.kind)
+}
+
 /**
  * How an attempt was settled. `late`: it succeeded after another had won. `shed`: it was not sent, since what was
  * left of its budget lay below the floor.

@@ -29,9 +29,7 @@ export interface PriceRequest {
  * what the lease has left > leaseMs > totalMs > attemptMs. The chain, outermost first, is the list below.
  */
 export class PricingClient {
-  readonly #options: OutboundOptions
   readonly #channels: OutboundChannels
-  readonly #clock: Clock
   readonly #breaker: Breaker
   readonly #transport: Transport
   readonly #fetch: Fetch
@@ -40,13 +38,12 @@ export class PricingClient {
     const { channels, clock } = deps
     const extras = new RetryBudget(options.retryBudgetRatio)
     const hedges = new RetryBudget(options.hedge.maxRatio, undefined, 0)
-    this.#options = options
     this.#channels = channels
-    this.#clock = clock
     this.#breaker = new Breaker(options.breaker, channels.breaker, clock)
     this.#transport = new Transport(baseUrl, options)
     this.#fetch = chain(
       [
+        within(options.leaseMs, clock),
         fallback(deps.shelf, channels.fallback),
         this.#breaker.gate,
         bulkhead(options.maxConcurrent),
@@ -81,7 +78,7 @@ export class PricingClient {
     const { neededByMs, ...rest } = request
     const call: PriceCall = { ...rest, endsAtMs: neededByMs, endedBy: 'lease' }
     try {
-      const list = await this.#fetch(cut(call, this.#clock.nowMs(), this.#options.leaseMs))
+      const list = await this.#fetch(call)
       this.#channels.call.publish({ result: 'ok' })
       return list
     } catch (error) {
@@ -106,7 +103,7 @@ function chain(layers: readonly Layer[], innermost: Fetch): Fetch {
   return layers.reduceRight((next, layer) => layer(next), innermost)
 }
 
-/** All attempts of a call together, back-off included. */
-function within(totalMs: number, clock: Clock): Layer {
-  return next => call => next(cut(call, clock.nowMs(), totalMs))
+/** Everything inside is over `limitMs` after it was entered, at the latest. */
+function within(limitMs: number, clock: Clock): Layer {
+  return next => call => next(cut(call, clock.nowMs(), limitMs))
 }

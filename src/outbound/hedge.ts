@@ -1,7 +1,7 @@
 import { Settlement } from '../lease/index.ts'
 import type { Clock, Timer } from '../runtime/index.ts'
 import type { Launch } from './attempt.ts'
-import { type Fetch, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
+import { type Fetch, isFailure, type PriceCall, type PriceList } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { LatencyWindow } from './latency-window.ts'
 import type { OutboundOptions } from './options.ts'
@@ -104,9 +104,12 @@ class Race {
         this.#running.delete(controller)
         // An attempt that had all its time and used it up is a latency; one cut short says nothing.
         const tookMs = clock.nowMs() - startedMs
-        if (isTimeout(error) && tookMs > this.#parts.attemptMs - 1) latencies.observe(tookMs)
+        if (isFailure(error, 'timeout') && tookMs > this.#parts.attemptMs - 1) latencies.observe(tookMs)
         if (which === 'second') channels.hedge.publish({ result: 'lost' })
-        if (this.#settlement.winner === undefined && (isRefusal(error) || this.#running.size === 0)) {
+        if (
+          this.#settlement.winner === undefined &&
+          (isFailure(error, 'refused') || this.#running.size === 0)
+        ) {
           this.#finish('failed', error)
         }
       },
@@ -131,11 +134,3 @@ class Race {
 
 /** Why a loser was cancelled; never seen by a caller. */
 const LOST = new Error('lost')
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof OutboundFailure && error.kind === 'timeout'
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof OutboundFailure && error.kind === 'refused'
-}

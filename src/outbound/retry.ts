@@ -1,7 +1,7 @@
 import { fullJitterGenerator, type IExponentialBackoffOptions } from 'cockatiel'
 import { type Clock, sleep } from '../runtime/index.ts'
 import { MIN_ATTEMPT_MS } from './attempt.ts'
-import { type Layer, OutboundFailure } from './call.ts'
+import { isFailure, type Layer } from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import type { OutboundOptions } from './options.ts'
 import type { RetryBudget } from './retry-budget.ts'
@@ -26,7 +26,7 @@ export function retry(
       try {
         return await next(call)
       } catch (error) {
-        if (retries >= options.retryMaxAttempts || !isWorthRetrying(error)) throw error
+        if (retries >= options.retryMaxAttempts || !isFailure(error, 'failed', 'timeout')) throw error
         const [delayMs] = fullJitterGenerator(retries, backoff)
         const leftMs = call.endsAtMs - clock.nowMs() - delayMs
         if (leftMs < MIN_ATTEMPT_MS || !extras.withdraw()) throw error
@@ -35,10 +35,6 @@ export function retry(
       }
     }
   }
-}
-
-function isWorthRetrying(error: unknown): boolean {
-  return error instanceof OutboundFailure && (error.kind === 'failed' || error.kind === 'timeout')
 }
 
 /** The longest that all back-offs of one call can take together, in ms. */

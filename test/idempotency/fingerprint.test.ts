@@ -3,21 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type OrderRequest, orderRequestSchema } from '../../src/domain/index.ts'
 import { fingerprint } from '../../src/idempotency/index.ts'
+import { anyRequest } from '../support/any-request.ts'
 
-const name = fc.stringMatching(/^[A-Za-z0-9_.:-]{1,64}$/)
-const request: fc.Arbitrary<OrderRequest> = fc.record(
-  {
-    customerId: name,
-    currency: fc.stringMatching(/^[A-Z]{3}$/),
-    items: fc.uniqueArray(fc.record({ sku: name, quantity: fc.integer({ min: 1, max: 1_000 }) }), {
-      selector: ({ sku }) => sku,
-      minLength: 1,
-      maxLength: 6,
-    }),
-    reference: fc.string({ minLength: 1, maxLength: 40 }),
-  },
-  { requiredKeys: ['customerId', 'currency', 'items'] },
-)
+const request = anyRequest(6, fc.string({ minLength: 1, maxLength: 40 }))
 
 /** The same value with the members of every object the other way round. */
 function reversed<Value>(value: Value): Value {
