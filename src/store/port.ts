@@ -7,12 +7,34 @@
  * as an exception: an exception from a store is a fault of ours.
  */
 export interface Store {
-  /** Writes everything in `write`, or nothing. The verdict is a fact: `created` means durable. */
-  commit(write: OrderWrite, signal: AbortSignal): Promise<CommitVerdict>
+  /**
+   * Writes everything in `write`, or nothing. The verdict is a fact: `created` means durable. The key is judged
+   * first: where it is taken, the order's version does not matter.
+   *
+   * `onDurable` is for whoever must act on every durable write, as one who invalidates caches. It runs exactly once,
+   * synchronously, before the promise resolves and whatever has become of the signal or the caller:
+   * - when the write is durable: with `created`, and also when that comes after the caller was told `unknown`,
+   *   during a close as well;
+   * - when it can no longer be known whether it is, because the store lost what it had claimed: assume the worst.
+   *
+   * It never runs for a write that was withdrawn, taken, outdated or unavailable. What it throws changes no verdict
+   * and is reported as trouble.
+   */
+  commit(write: OrderWrite, signal: AbortSignal, onDurable?: () => void): Promise<CommitVerdict>
   /** What is stored under an idempotency key. */
   findReply(scope: KeyScope, signal: AbortSignal): Promise<Lookup<StoredReply>>
   /** The newest version of an order, if this tenant has it; sees every write acknowledged before the call. */
   findOrder(tenant: string, id: string, signal: AbortSignal): Promise<Lookup<StoredOrder>>
+  /**
+   * A customer's orders in their newest versions, newest first: ids are time-ordered, so their order is the list's.
+   * None is found as an empty list. Sees every write acknowledged before the call.
+   */
+  findOrders(
+    tenant: string,
+    customerId: string,
+    page: OrdersPage,
+    signal: AbortSignal,
+  ): Promise<Lookup<readonly ListedOrder[]>>
   /** What stands in the way of working normally; undefined when nothing does. */
   degraded(): string | undefined
   /** Finishes what was accepted, then lets go of everything. */
@@ -22,16 +44,24 @@ export interface Store {
 /** An idempotency key belongs to one tenant and one operation. */
 export interface KeyScope {
   readonly tenant: string
-  readonly operation: 'orders.create'
+  readonly operation: 'orders.create' | 'orders.cancel'
   readonly key: string
 }
 
+/**
+ * Version 1 makes the order. A higher one replaces the version just before it, of the same tenant and id; the
+ * customer stays who it was.
+ */
 export interface OrderWrite extends KeyScope {
   /** SHA-256, hex, of the canonical request. */
   readonly fingerprint: string
-  readonly order: StoredOrder & { readonly id: string; readonly customerId: string; readonly status: string }
+  readonly order: ListedOrder & { readonly customerId: string; readonly status: string }
   /** The event's data is the order as written here. */
-  readonly event: { readonly id: string; readonly type: 'order.created'; readonly traceparent: string }
+  readonly event: {
+    readonly id: string
+    readonly type: 'order.created' | 'order.cancelled'
+    readonly traceparent: string
+  }
   /** The reply's body is the order as written here. */
   readonly reply: { readonly status: number; readonly location: string }
   /** Milliseconds since the epoch. */
@@ -42,6 +72,16 @@ export interface StoredOrder {
   readonly version: number
   /** The order's JSON in the full view. */
   readonly json: string
+}
+
+export interface ListedOrder extends StoredOrder {
+  readonly id: string
+}
+
+/** A part of a list: at most `limit` orders (a whole number from 1), with ids less than `before` when it is given. */
+export interface OrdersPage {
+  readonly limit: number
+  readonly before: string | undefined
 }
 
 /** The first answer to a key, as it must be given again. */
@@ -58,6 +98,8 @@ export type CommitVerdict =
   | { readonly kind: 'created' }
   /** The key was taken before; this is what it holds. Nothing of this write was stored. */
   | { readonly kind: 'taken'; readonly reply: StoredReply }
+  /** The order is not at the version before this one; nothing of this write was stored. */
+  | { readonly kind: 'outdated' }
   /** The signal ended before the store had claimed the write. Nothing was stored, and nothing will be. */
   | { readonly kind: 'withdrawn' }
   /** Claimed, but no verdict within the grace: it may or may not be durable. */

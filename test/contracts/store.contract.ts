@@ -2,6 +2,9 @@ import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CommitVerdict, Store } from '../../src/store/index.ts'
+import { cancelsContract } from '../store/contract/cancels.ts'
+import { durableContract } from '../store/contract/durable.ts'
+import { listsContract } from '../store/contract/lists.ts'
 import { never, orderWrite, someId } from '../support/order-write.ts'
 
 /** One place where a driver keeps orders; every test gets a new one. */
@@ -15,26 +18,38 @@ export interface StoreHarness {
   dispose(): Promise<void>
 }
 
-/** What every driver of the store promises. */
+/** What the parts of the suite share: the harness of one test, and the store that it opened last. */
+export interface StoreUnderTest {
+  harness: StoreHarness
+  store: Store
+}
+
+/** What every driver of the store promises; cancels, lists and the durable hook have files of their own. */
 export function storeContract(name: string, makeHarness: () => StoreHarness | Promise<StoreHarness>): void {
   describe(`store contract: ${name}`, () => {
+    const tested = {} as StoreUnderTest
     let harness: StoreHarness
     let store: Store
 
     beforeEach(async () => {
       harness = await makeHarness()
       store = await harness.open()
+      Object.assign(tested, { harness, store })
     })
     afterEach(async () => {
-      await store.close()
+      await tested.store.close()
       await harness.dispose()
     })
+
+    describe('cancels', () => cancelsContract(tested))
+    describe('lists', () => listsContract(tested))
+    describe('the durable hook', () => durableContract(tested))
 
     it('keeps what it called created', async () => {
       const write = orderWrite()
       expect(await store.commit(write, never())).toEqual({ kind: 'created' })
       await store.close()
-      store = await harness.open()
+      store = tested.store = await harness.open()
       expect(await store.findOrder(write.tenant, write.order.id, never())).toEqual({
         kind: 'found',
         value: { version: 1, json: write.order.json },
@@ -57,7 +72,7 @@ export function storeContract(name: string, makeHarness: () => StoreHarness | Pr
       ['another fingerprint', '0'.repeat(64)],
     ])('answers a taken key with what it holds, byte for byte: %s', async (_, fingerprint) => {
       const json = '{"reference":"naïve \\u0000 \\"quoted\\" 😀", "spaced" : 1.50}'
-      const first = orderWrite({ json, version: 3 })
+      const first = orderWrite({ json })
       await store.commit(first, never())
       const verdict = await store.commit(orderWrite({ key: first.key, fingerprint }), never())
       expect(verdict).toEqual({
@@ -66,7 +81,7 @@ export function storeContract(name: string, makeHarness: () => StoreHarness | Pr
           fingerprint: first.fingerprint,
           status: 201,
           location: first.reply.location,
-          version: 3,
+          version: 1,
           json,
         },
       })
@@ -254,7 +269,8 @@ export function storeContract(name: string, makeHarness: () => StoreHarness | Pr
   })
 }
 
-function count(verdicts: readonly CommitVerdict[]): Record<string, number> {
+/** How many verdicts there are of each kind. */
+export function count(verdicts: readonly CommitVerdict[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { kind } of verdicts) counts[kind] = (counts[kind] ?? 0) + 1
   return counts

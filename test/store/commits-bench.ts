@@ -1,6 +1,8 @@
-import { storeChannels } from '../../src/store/index.ts'
+import { getEventListeners } from 'node:events'
+import { type CommitVerdict, storeChannels } from '../../src/store/index.ts'
 import { Commits } from '../../src/store/sqlite/commits.ts'
 import { CLAIM, type Flat, VERDICT } from '../../src/store/sqlite/protocol.ts'
+import { orderWrite } from '../support/order-write.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 import { FakeThreads } from './fake-threads.ts'
 
@@ -57,4 +59,21 @@ export class CommitsBench {
   created(claimed: readonly boolean[]): Flat {
     return claimed.map(ours => (ours ? VERDICT.created : VERDICT.passedOver))
   }
+}
+
+/** One commit and what became of it; `onDurable` adds to counting. */
+export function commit(bench: CommitsBench, onDurable: () => void = () => {}) {
+  const controller = new AbortController()
+  const write = orderWrite()
+  const state: { verdict?: CommitVerdict['kind']; durable: number } = { durable: 0 }
+  const heard = () => {
+    state.durable++
+    onDurable()
+  }
+  const done = bench.commits.commit(write, controller.signal, heard).then(verdict => {
+    state.verdict = verdict.kind
+    return verdict
+  })
+  const listeners = () => getEventListeners(controller.signal, 'abort').length
+  return { abort: () => controller.abort(), write, state, done, listeners }
 }

@@ -9,7 +9,8 @@ import { CommitsBench } from './commits-bench.ts'
 
 /**
  * Random interleavings of callers, writer, clock and crashes, held against the sentences of the port: what the
- * caller hears is true, each hears it once and in time, and nothing stays behind.
+ * caller hears is true, each hears it once and in time, who must act on durable writes hears of those and no other,
+ * and nothing stays behind.
  */
 const GRACE_MS = 25
 
@@ -19,10 +20,12 @@ interface Caller {
   abortedAtMs?: number
   verdict?: CommitVerdict['kind']
   settledAtMs?: number
+  /** How often its hook ran. */
+  durable: number
 }
 
 /** What the writer knows of a write, beside what the event loop believes. */
-type Fate = 'claimed' | 'created' | 'taken' | 'failed'
+type Fate = 'claimed' | 'created' | 'taken' | 'outdated' | 'failed' | 'lost'
 
 class World {
   readonly bench: CommitsBench
@@ -38,10 +41,15 @@ class World {
   commit(): void {
     const write = orderWrite()
     const controller = new AbortController()
-    const caller: Caller = { id: write.order.id, controller }
-    this.callers.push(caller)
-    void this.bench.commits.commit(write, controller.signal).then(verdict => {
+    const caller: Caller = { id: write.order.id, controller, durable: 0 }
+    const throws = this.callers.push(caller) % 5 === 0
+    const onDurable = () => {
+      caller.durable++
+      if (throws) throw new Error('a hook that fails')
+    }
+    void this.bench.commits.commit(write, controller.signal, onDurable).then(verdict => {
       expect(caller.verdict).toBeUndefined()
+      if (verdict.kind === 'created') expect(caller.durable).toBe(1)
       caller.verdict = verdict.kind
       caller.settledAtMs = this.bench.clock.nowMs()
     })
@@ -76,6 +84,7 @@ class World {
         this.fates.set(id, fate)
         if (fate === 'created') values.push(VERDICT.created)
         if (fate === 'taken') values.push(VERDICT.taken, 'print', 201, `/v1/orders/${id}`, 1, '{}')
+        if (fate === 'outdated') values.push(VERDICT.outdated)
         if (fate === 'failed') values.push(VERDICT.unavailable)
       }
     }
@@ -98,7 +107,7 @@ class World {
   crash(committedFirst: boolean): void {
     if (!this.bench.threads.runs) return
     for (const [place, id] of (this.#batchIds() ?? []).entries()) {
-      if (committedFirst && this.#claimed?.[place]) this.fates.set(id, 'created')
+      if (this.#claimed?.[place]) this.fates.set(id, committedFirst ? 'created' : 'lost')
     }
     this.#claimed = undefined
     this.bench.threads.exit()
@@ -114,11 +123,13 @@ class World {
   check(): void {
     const nowMs = this.bench.clock.nowMs()
     expect(this.bench.threads.requests.length).toBeLessThanOrEqual(1)
-    for (const { id, verdict, abortedAtMs, settledAtMs } of this.callers) {
+    for (const { id, verdict, abortedAtMs, settledAtMs, durable } of this.callers) {
       const fate = this.fates.get(id)
+      expect(durable).toBe(fate === 'created' || fate === 'lost' ? 1 : 0)
       const told = `${verdict} of ${fate}`
       if (verdict === 'created') expect(told).toBe('created of created')
       if (verdict === 'taken') expect(told).toBe('taken of taken')
+      if (verdict === 'outdated') expect(told).toBe('outdated of outdated')
       if (verdict === 'withdrawn') expect(told).toBe('withdrawn of undefined')
       if (verdict === 'unknown') expect(fate).toBeDefined()
       if (verdict === 'unavailable')
@@ -142,7 +153,7 @@ class World {
   }
 }
 
-const fate = fc.constantFrom<Fate>('created', 'taken', 'failed')
+const fate = fc.constantFrom<Fate>('created', 'taken', 'outdated', 'failed')
 const step: fc.Arbitrary<(world: World) => void | Promise<void>> = fc.oneof(
   { weight: 8, arbitrary: fc.constant((world: World) => world.commit()) },
   { weight: 4, arbitrary: fc.nat().map(pick => (world: World) => world.abort(pick)) },
@@ -222,8 +233,10 @@ it('tells each caller the truth, once and in time, whatever the interleaving', a
   expect([...seen].sort()).toEqual([
     'created',
     'late created',
+    'late outdated',
     'late taken',
     'late unavailable',
+    'outdated',
     'taken',
     'unavailable',
     'unknown',

@@ -1,23 +1,9 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import type { CommitVerdict } from '../../src/store/index.ts'
 import { VERDICT, WRITE, WRITE_LENGTH } from '../../src/store/sqlite/protocol.ts'
 import { never, orderWrite } from '../support/order-write.ts'
 import { promisesSettled } from '../support/virtual-clock.ts'
-import { CommitsBench } from './commits-bench.ts'
-
-/** One commit and what became of it. */
-function commit(bench: CommitsBench) {
-  const controller = new AbortController()
-  const write = orderWrite()
-  const state: { verdict?: CommitVerdict['kind'] } = {}
-  const done = bench.commits.commit(write, controller.signal).then(verdict => {
-    state.verdict = verdict.kind
-    return verdict
-  })
-  const listeners = () => getEventListeners(controller.signal, 'abort').length
-  return { abort: () => controller.abort(), write, state, done, listeners }
-}
+import { CommitsBench, commit } from './commits-bench.ts'
 
 describe('commits', () => {
   it('sends what one turn of the loop brought in one message, and the rest when that is answered', async () => {
@@ -89,17 +75,18 @@ describe('commits', () => {
 
   it('gives each write of a group its own verdict', async () => {
     const bench = await CommitsBench.opened()
-    const writes = [commit(bench), commit(bench), commit(bench)]
+    const writes = [commit(bench), commit(bench), commit(bench), commit(bench)]
     bench.clock.turn()
-    bench.claim(3)
+    bench.claim(4)
     const held = ['0'.repeat(64), 201, '/v1/orders/x', 2, '{}']
-    bench.threads.answer([VERDICT.taken, ...held, VERDICT.unavailable, VERDICT.created])
+    bench.threads.answer([VERDICT.taken, ...held, VERDICT.unavailable, VERDICT.outdated, VERDICT.created])
     expect(await Promise.all(writes.map(({ done }) => done))).toEqual([
       {
         kind: 'taken',
         reply: { fingerprint: '0'.repeat(64), status: 201, location: '/v1/orders/x', version: 2, json: '{}' },
       },
       { kind: 'unavailable' },
+      { kind: 'outdated' },
       { kind: 'created' },
     ])
   })
@@ -181,13 +168,13 @@ describe('commits', () => {
     const bench = await CommitsBench.opened()
     const committed: unknown[] = []
     bench.channels.committed.subscribe(message => committed.push(message))
-    for (const values of [[VERDICT.created, VERDICT.passedOver], [VERDICT.unavailable]]) {
+    for (const values of [[VERDICT.created, VERDICT.passedOver, VERDICT.outdated], [VERDICT.unavailable]]) {
       for (const _ of values) commit(bench)
       bench.clock.turn()
       bench.clock.block(3)
       bench.threads.answer(values)
     }
-    expect(committed).toEqual([{ durationMs: 3, batchSize: 1 }])
+    expect(committed).toEqual([{ durationMs: 3, batchSize: 2 }])
   })
 
   it('takes no notice of a signal that aborts after the verdict', async () => {

@@ -7,9 +7,9 @@ import type { OrderWrite } from '../../src/store/index.ts'
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts'
 import { migrate } from '../../src/store/sqlite/migrations.ts'
 import { CLAIM, type Flat, packWrite, VERDICT } from '../../src/store/sqlite/protocol.ts'
-import { orderWrite } from '../support/order-write.ts'
+import { cancelWrite, orderWrite } from '../support/order-write.ts'
 
-const { passedOver, created, taken, unavailable } = VERDICT
+const { passedOver, created, taken, unavailable, outdated } = VERDICT
 
 describe('group commit', () => {
   let db: Database.Database
@@ -68,6 +68,79 @@ describe('group commit', () => {
       time: write.atMs,
       data: write.order.json,
     })
+  })
+
+  it('replaces a version: the order’s status, version, body and time of change, and nothing else of it', () => {
+    const create = orderWrite()
+    const cancel = cancelWrite(create)
+    const moved = { ...cancel, order: { ...cancel.order, customerId: 'another' } }
+    answer(create)
+    slots.fill(CLAIM.queued)
+    expect(answer(moved)).toEqual({ kind: 'answered', values: [created], proven: true })
+    expect(db.prepare('SELECT * FROM orders').all()).toEqual([
+      {
+        id: create.order.id,
+        tenant: 'tenant-1',
+        customer_id: 'customer-1',
+        status: 'cancelled',
+        version: 2,
+        body: cancel.order.json,
+        created_at: create.atMs,
+        updated_at: cancel.atMs,
+      },
+    ])
+    expect(db.prepare('SELECT operation, key, status, headers, body FROM idempotency').all()[1]).toEqual({
+      operation: 'orders.cancel',
+      key: cancel.key,
+      status: 200,
+      headers: JSON.stringify({ location: create.reply.location, version: 2 }),
+      body: cancel.order.json,
+    })
+    expect(db.prepare('SELECT * FROM outbox').all()[1]).toEqual({
+      sequence: 2,
+      event_id: cancel.event.id,
+      type: 'order.cancelled',
+      subject: create.order.id,
+      tenant: 'tenant-1',
+      traceparent: cancel.event.traceparent,
+      time: cancel.atMs,
+      data: cancel.order.json,
+    })
+  })
+
+  it.each([
+    ['alone', []],
+    ['beside a bad row', [{ ...orderWrite(), atMs: {} as number }]],
+  ])('takes nothing but its own key back when a write is outdated: %s', (_, bad) => {
+    const [early, late, create] = [cancelWrite(orderWrite()), orderWrite(), orderWrite()]
+    const group = [create, cancelWrite(create), cancelWrite(create, { key: 'too late' }), early, late, ...bad]
+    const { values, fault } = answer(...group)
+    expect(values.slice(0, 5)).toEqual([created, created, outdated, outdated, created])
+    expect(fault).toBeUndefined()
+    expect(db.prepare('SELECT key FROM idempotency ORDER BY rowid').pluck().all()).toEqual([
+      create.key,
+      `cancel-${create.order.id}`,
+      late.key,
+    ])
+    expect(db.prepare('SELECT subject, type FROM outbox ORDER BY sequence').raw().all()).toEqual([
+      [create.order.id, 'order.created'],
+      [create.order.id, 'order.cancelled'],
+      [late.order.id, 'order.created'],
+    ])
+  })
+
+  it('leaves the version as it was when the event of a cancel is the row that fails', () => {
+    db.exec(
+      `CREATE TRIGGER t BEFORE INSERT ON outbox WHEN new.type = 'order.cancelled' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    )
+    const create = orderWrite()
+    expect(answer(create, cancelWrite(create), orderWrite()).values).toEqual([created, unavailable, created])
+    expect(db.prepare('SELECT version, status, body FROM orders LIMIT 1').raw().get()).toEqual([
+      1,
+      'accepted',
+      create.order.json,
+    ])
+    expect(rows()).toEqual([2, 2, 2])
   })
 
   it('passes over what was taken back, and claims the rest', () => {
@@ -163,7 +236,7 @@ describe('group commit', () => {
     expect(answer(...writes).values).toEqual(Array(40).fill(created))
   })
 
-  it('proves nothing when it wrote nothing: a replay, a write passed over', () => {
+  it('proves nothing when it stored nothing: a replay, an outdated write, a write passed over', () => {
     const [write, other] = [orderWrite(), orderWrite()]
     answer(write)
     slots.fill(CLAIM.queued)
@@ -171,6 +244,8 @@ describe('group commit', () => {
       values: [taken, expect.anything(), 201, expect.anything(), 1, expect.anything()],
       proven: false,
     })
+    slots.fill(CLAIM.queued)
+    expect(answer(cancelWrite(other))).toMatchObject({ values: [outdated], proven: false })
     slots.fill(CLAIM.withdrawn)
     expect(answer(other)).toMatchObject({ values: [passedOver], proven: false })
   })

@@ -1,10 +1,23 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { MigrationError, migrate, SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts'
+import { SELECT_ORDERS } from '../../src/store/sqlite/statements.ts'
+import { cancelWrite, never, orderWrite } from '../support/order-write.ts'
+import { SqlitePlace } from '../support/sqlite-place.ts'
+import { makeSchema1 } from './schema-1.ts'
 
 const version = (db: Database.Database) => db.pragma('user_version', { simple: true })
 const tables = (db: Database.Database) =>
   db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`).pluck().all()
+
+/** Every table and index, without the comments and the white space of what made it. */
+const schema = (db: Database.Database) =>
+  db
+    .prepare<[], { name: string; sql: string | null }>('SELECT name, sql FROM sqlite_schema ORDER BY name')
+    .all()
+    .map(({ name, sql }) => [name, sql?.replaceAll(/--.*|\s+/g, '')])
 
 describe('migrations', () => {
   it('bring a new database to the newest version, and leave that alone', () => {
@@ -22,6 +35,57 @@ describe('migrations', () => {
     migrate(db, ['CREATE TABLE one (x)'])
     migrate(db, ['CREATE TABLE one (x)', 'CREATE TABLE two (x)', 'CREATE TABLE three (x)'])
     expect([version(db), tables(db)]).toEqual([3, ['one', 'three', 'two']])
+  })
+
+  it('make of a version 1 database what they make of a new one, and keep its rows', () => {
+    const [old, fresh] = [new Database(':memory:'), new Database(':memory:')]
+    makeSchema1(old, [orderWrite(), orderWrite()])
+    const contents = () =>
+      ['idempotency', 'orders', 'outbox'].map(t => old.prepare(`SELECT * FROM ${t}`).all())
+    const before = contents()
+    migrate(old)
+    migrate(fresh)
+    expect([version(old), version(fresh)]).toEqual([SCHEMA_VERSION, SCHEMA_VERSION])
+    expect(schema(old)).toEqual(schema(fresh))
+    expect(contents()).toEqual(before)
+  })
+
+  it('let a store open on a version 1 database, list what is in it, cancel and go on', async () => {
+    const place = new SqlitePlace()
+    try {
+      const writes = Array.from({ length: 5 }, () => orderWrite())
+      mkdirSync(dirname(place.path))
+      const db = place.connect()
+      makeSchema1(db, [...writes, orderWrite({ customerId: 'another' }), orderWrite({ tenant: 'another' })])
+      db.close()
+      const store = await place.open()
+      const [first = orderWrite()] = writes
+      const [cancel, next] = [cancelWrite(first), orderWrite()]
+      expect(await store.commit(cancel, never())).toEqual({ kind: 'created' })
+      expect(await store.commit(next, never())).toEqual({ kind: 'created' })
+      expect(await store.commit(first, never())).toMatchObject({ kind: 'taken', reply: { version: 1 } })
+      const newest = new Map([...writes, cancel, next].map(({ order }) => [order.id, order]))
+      const page = { limit: 10, before: undefined }
+      expect(await store.findOrders('tenant-1', 'customer-1', page, never())).toEqual({
+        kind: 'found',
+        value: [...newest.keys()]
+          .sort()
+          .reverse()
+          .map(id => ({ id, version: newest.get(id)?.version, json: newest.get(id)?.json })),
+      })
+      expect(place.rows()).toEqual({ keys: 9, orders: 8, events: 9 })
+    } finally {
+      await place.dispose()
+    }
+  })
+
+  it('give a customer’s list an index to go by', () => {
+    const db = new Database(':memory:')
+    migrate(db)
+    const plan = db.prepare(`EXPLAIN QUERY PLAN ${SELECT_ORDERS}`).all('tenant', 'customer', 'id', 1)
+    expect(plan).toMatchObject([
+      { detail: 'SEARCH orders USING INDEX orders_of_customer (tenant=? AND customer_id=? AND id<?)' },
+    ])
   })
 
   it('a step that fails leaves the version before it, whole', () => {

@@ -1,7 +1,9 @@
 import type {
   CommitVerdict,
   KeyScope,
+  ListedOrder,
   Lookup,
+  OrdersPage,
   OrderWrite,
   Store,
   StoredOrder,
@@ -9,55 +11,157 @@ import type {
 } from '../../src/store/index.ts'
 
 /**
- * A store in memory, for tests of what stands above the port: the unique constraint and both look-ups are true,
- * durability is not. `onCommit` and `onLookup` answer in its place when they are set.
+ * A store in memory, for tests of what stands above the port. It passes the contract of every driver; only that it
+ * loses everything with the process. `onCommit` and `onLookup` answer in its place when they are set.
  */
 export class MemoryStore implements Store {
   /** Every write that was asked for, stored or not. */
   readonly writes: OrderWrite[] = []
+  /** What an `onDurable` threw. */
+  readonly thrown: unknown[] = []
   lookups = 0
   trouble: string | undefined
-  onCommit: ((write: OrderWrite, signal: AbortSignal) => CommitVerdict | Promise<CommitVerdict>) | undefined
+  /**
+   * `durable` runs the caller's `onDurable`, unless it has run: a write that is `unknown` to its caller may turn out
+   * durable at any time. With `created` it runs by itself.
+   */
+  onCommit:
+    | ((
+        write: OrderWrite,
+        signal: AbortSignal,
+        durable: () => void,
+      ) => CommitVerdict | Promise<CommitVerdict>)
+    | undefined
   onLookup: ((signal: AbortSignal) => Exclude<Lookup<never>, { kind: 'found' }>) | undefined
-  readonly #replies = new Map<string, StoredReply>()
-  readonly #orders = new Map<string, StoredOrder>()
+  readonly #kept: Kept
+  #closed = false
 
-  get orders(): number {
-    return this.#orders.size
+  /** Goes on with what another has kept. */
+  constructor(before?: MemoryStore) {
+    this.#kept = before ? before.#kept : { replies: new Map(), orders: new Map(), events: [] }
   }
 
-  async commit(write: OrderWrite, signal: AbortSignal): Promise<CommitVerdict> {
+  get keys(): number {
+    return this.#kept.replies.size
+  }
+
+  get orders(): number {
+    return this.#kept.orders.size
+  }
+
+  get events(): number {
+    return this.#kept.events.length
+  }
+
+  async commit(write: OrderWrite, signal: AbortSignal, onDurable?: () => void): Promise<CommitVerdict> {
     this.writes.push(write)
-    if (this.onCommit) return this.onCommit(write, signal)
-    if (signal.aborted) return { kind: 'withdrawn' }
-    const reply = this.#replies.get(keyOf(write))
-    if (reply) return { kind: 'taken', reply }
-    const { version, json } = write.order
-    this.#replies.set(keyOf(write), { fingerprint: write.fingerprint, ...write.reply, version, json })
-    this.#orders.set(JSON.stringify([write.tenant, write.order.id]), { version, json })
-    return { kind: 'created' }
+    const durable = this.#once(onDurable)
+    if (this.onCommit === undefined) return this.#commit(write, signal, durable)
+    const verdict = await this.onCommit(write, signal, durable)
+    if (verdict.kind === 'created') durable()
+    return verdict
   }
 
   async findReply(scope: KeyScope, signal: AbortSignal): Promise<Lookup<StoredReply>> {
-    return this.#find(this.#replies.get(keyOf(scope)), signal)
+    return this.#find(() => this.#kept.replies.get(keyOf(scope)), signal)
   }
 
   async findOrder(tenant: string, id: string, signal: AbortSignal): Promise<Lookup<StoredOrder>> {
-    return this.#find(this.#orders.get(JSON.stringify([tenant, id])), signal)
+    return this.#find(() => {
+      const row = this.#kept.orders.get(id)
+      return row?.tenant === tenant ? { version: row.order.version, json: row.order.json } : undefined
+    }, signal)
+  }
+
+  async findOrders(
+    tenant: string,
+    customerId: string,
+    { limit, before }: OrdersPage,
+    signal: AbortSignal,
+  ): Promise<Lookup<readonly ListedOrder[]>> {
+    return this.#find(
+      () =>
+        [...this.#kept.orders.values()]
+          .filter(row => row.tenant === tenant && row.customerId === customerId)
+          .map(({ order }) => order)
+          .filter(({ id }) => before === undefined || id < before)
+          .sort((one, other) => (one.id < other.id ? 1 : -1))
+          .slice(0, limit),
+      signal,
+    )
   }
 
   degraded(): string | undefined {
     return this.trouble
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#closed = true
+  }
 
-  #find<Found>(value: Found | undefined, signal: AbortSignal): Lookup<Found> {
+  async #commit(write: OrderWrite, signal: AbortSignal, durable: () => void): Promise<CommitVerdict> {
+    if (signal.aborted) return { kind: 'withdrawn' }
+    if (this.#closed) return { kind: 'unavailable' }
+    // Claimed a moment after it was asked for: until then it can be withdrawn.
+    await undefined
+    if (signal.aborted) return { kind: 'withdrawn' }
+    const verdict = this.#judge(write)
+    if (verdict.kind === 'created') durable()
+    return verdict
+  }
+
+  /** The key first, then the version. */
+  #judge(write: OrderWrite): CommitVerdict {
+    const { replies, orders, events } = this.#kept
+    const reply = replies.get(keyOf(write))
+    if (reply) return { kind: 'taken', reply }
+    const { id, version, json } = write.order
+    const row = orders.get(id)
+    if (version === 1) {
+      if (row) return { kind: 'unavailable' }
+    } else if (row?.tenant !== write.tenant || row.order.version !== version - 1) return { kind: 'outdated' }
+    replies.set(keyOf(write), { fingerprint: write.fingerprint, ...write.reply, version, json })
+    orders.set(id, {
+      tenant: write.tenant,
+      customerId: row?.customerId ?? write.order.customerId,
+      order: { id, version, json },
+    })
+    events.push(write.event)
+    return { kind: 'created' }
+  }
+
+  #once(onDurable: (() => void) | undefined): () => void {
+    let waiting = onDurable
+    return () => {
+      const run = waiting
+      waiting = undefined
+      try {
+        run?.()
+      } catch (error) {
+        this.thrown.push(error)
+      }
+    }
+  }
+
+  #find<Found>(look: () => Found | undefined, signal: AbortSignal): Lookup<Found> {
     this.lookups++
     if (this.onLookup) return this.onLookup(signal)
     if (signal.aborted) return { kind: 'withdrawn' }
+    if (this.#closed) return { kind: 'unavailable' }
+    const value = look()
     return value === undefined ? { kind: 'absent' } : { kind: 'found', value }
   }
+}
+
+/** What outlives a store that was closed. */
+interface Kept {
+  readonly replies: Map<string, StoredReply>
+  /** By id alone: it is the primary key. */
+  readonly orders: Map<
+    string,
+    { readonly tenant: string; readonly customerId: string; readonly order: ListedOrder }
+  >
+  readonly events: OrderWrite['event'][]
 }
 
 function keyOf({ tenant, operation, key }: KeyScope): string {

@@ -4,11 +4,11 @@ import type { OrderWrite } from '../../src/store/index.ts'
 
 export interface WriteChoices {
   readonly tenant?: string
+  readonly customerId?: string
   readonly key?: string
   readonly fingerprint?: string
   readonly id?: string
   readonly json?: string
-  readonly version?: number
 }
 
 /** An identifier that nothing has. */
@@ -16,24 +16,49 @@ export function someId(): string {
   return newId(Date.now(), randomBytes(16))
 }
 
-/** A whole write; whatever is not chosen is new and valid. */
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+
+/** A whole write that makes an order; whatever is not chosen is new and valid. */
 export function orderWrite({
   tenant = 'tenant-1',
+  customerId = 'customer-1',
   id = someId(),
   key = `key-${id}`,
   fingerprint = 'f'.repeat(64),
-  json = JSON.stringify({ id, status: 'accepted', version: 1, customerId: 'customer-1' }),
-  version = 1,
+  json = JSON.stringify({ id, status: 'accepted', version: 1, customerId }),
 }: WriteChoices = {}): OrderWrite {
   return {
     tenant,
     operation: 'orders.create',
     key,
     fingerprint,
-    order: { id, customerId: 'customer-1', status: 'accepted', version, json },
-    event: { id: someId(), type: 'order.created', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
+    order: { id, customerId, status: 'accepted', version: 1, json },
+    event: { id: someId(), type: 'order.created', traceparent: TRACEPARENT },
     reply: { status: 201, location: `/v1/orders/${id}` },
     atMs: Date.UTC(2026, 0, 1),
+  }
+}
+
+/** The write that cancels what `write` has made, a minute later. */
+export function cancelWrite(
+  { tenant, order, reply, atMs }: OrderWrite,
+  {
+    version = order.version + 1,
+    key = `cancel-${order.id}`,
+    fingerprint = 'c'.repeat(64),
+  }: { version?: number; key?: string; fingerprint?: string } = {},
+): OrderWrite {
+  const { id, customerId } = order
+  const json = JSON.stringify({ id, status: 'cancelled', version, customerId, under: key })
+  return {
+    tenant,
+    operation: 'orders.cancel',
+    key,
+    fingerprint,
+    order: { id, customerId, status: 'cancelled', version, json },
+    event: { id: someId(), type: 'order.cancelled', traceparent: TRACEPARENT },
+    reply: { status: 200, location: reply.location },
+    atMs: atMs + 60_000,
   }
 }
 

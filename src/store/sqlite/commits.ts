@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../../runtime/index.ts'
 import type { StoreChannels } from '../channels.ts'
 import type { CommitVerdict, OrderWrite } from '../port.ts'
 import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
+import { reasonOf } from './faults.ts'
 import { CLAIM, type Flat, packWrite, REPLY_LENGTH, unpackReply, VERDICT } from './protocol.ts'
 import type { ThreadListener, ThreadPort } from './thread.ts'
 
@@ -17,7 +18,9 @@ import type { ThreadListener, ThreadPort } from './thread.ts'
  *   sent, overdue ──writer gone──▶ settled(unknown when claimed, else unavailable)
  *   queued ──writer gone──▶ settled(unavailable)
  *
- * Settled is final; listener and timer are gone by then.
+ * Settled is final; listener and timer are gone by then. The write itself goes on without its caller: `onDurable`
+ * runs when the answer of its batch says created, or when the writer is gone with it claimed, whichever state it is
+ * in here.
  */
 export class Commits {
   readonly thread: BatchThread<PendingWrite>
@@ -38,10 +41,10 @@ export class Commits {
     })
   }
 
-  commit(write: OrderWrite, signal: AbortSignal): Promise<CommitVerdict> {
+  commit(write: OrderWrite, signal: AbortSignal, onDurable?: () => void): Promise<CommitVerdict> {
     if (signal.aborted) return Promise.resolve(WITHDRAWN)
     return new Promise(resolve => {
-      const pending = new PendingWrite(write, signal, resolve, this)
+      const pending = new PendingWrite(write, signal, onDurable, resolve, this)
       if (this.thread.offer(pending)) signal.addEventListener('abort', pending)
       else resolve(UNAVAILABLE)
     })
@@ -76,13 +79,15 @@ export class Commits {
     let batchSize = 0
     for (const pending of batch) {
       const code = values[at++]
-      if (code === VERDICT.created || code === VERDICT.taken) batchSize++
       let verdict: CommitVerdict = UNAVAILABLE
       if (code === VERDICT.created) verdict = CREATED
+      if (code === VERDICT.outdated) verdict = OUTDATED
       if (code === VERDICT.taken) {
         verdict = { kind: 'taken', reply: unpackReply(values, at) }
         at += REPLY_LENGTH
       }
+      if (verdict !== UNAVAILABLE) batchSize++
+      if (verdict === CREATED) this.#durable(pending)
       const late = pending.verdict?.kind === 'unknown'
       pending.settle(verdict)
       if (late) this.#deps.channels.late.publish({ kind: verdict.kind })
@@ -92,7 +97,18 @@ export class Commits {
 
   #lost(batch: readonly PendingWrite[]): void {
     for (const [place, pending] of batch.entries()) {
-      pending.settle(Atomics.load(this.#slots, place) === CLAIM.claimed ? UNKNOWN : UNAVAILABLE)
+      const claimed = Atomics.load(this.#slots, place) === CLAIM.claimed
+      if (claimed) this.#durable(pending)
+      pending.settle(claimed ? UNKNOWN : UNAVAILABLE)
+    }
+  }
+
+  /** What the hook throws is a fault of its owner; the verdicts behind it are others'. */
+  #durable({ onDurable }: PendingWrite): void {
+    try {
+      onDurable?.()
+    } catch (error) {
+      this.#deps.onTrouble(`what follows a durable write failed: ${reasonOf(error)}`)
     }
   }
 }
@@ -114,6 +130,7 @@ export class PendingWrite {
   /** Undefined until it is settled. */
   verdict: CommitVerdict | undefined
   readonly write: OrderWrite
+  readonly onDurable: (() => void) | undefined
   readonly #signal: AbortSignal
   readonly #resolve: (verdict: CommitVerdict) => void
   readonly #commits: Commits
@@ -122,10 +139,12 @@ export class PendingWrite {
   constructor(
     write: OrderWrite,
     signal: AbortSignal,
+    onDurable: (() => void) | undefined,
     resolve: (verdict: CommitVerdict) => void,
     commits: Commits,
   ) {
     this.write = write
+    this.onDurable = onDurable
     this.#signal = signal
     this.#resolve = resolve
     this.#commits = commits
@@ -151,6 +170,7 @@ export class PendingWrite {
 }
 
 const CREATED: CommitVerdict = Object.freeze({ kind: 'created' })
+const OUTDATED: CommitVerdict = Object.freeze({ kind: 'outdated' })
 const WITHDRAWN: CommitVerdict = Object.freeze({ kind: 'withdrawn' })
 const UNKNOWN: CommitVerdict = Object.freeze({ kind: 'unknown' })
 const UNAVAILABLE: CommitVerdict = Object.freeze({ kind: 'unavailable' })

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util'
+
 /**
  * What keeps a thread from its work, in words of ours: known on both sides of the thread boundary, and fit to be
  * shown, because none reveals a path, SQL or a driver's message.
@@ -39,9 +41,9 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** One line for the operator's log; never for a caller. */
+/** One line for the operator's log, whatever was thrown; never for a caller. */
 export function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = error instanceof Error ? error.message : inspect(error, { customInspect: false })
   const code = codeOf(error)
   return `${message.startsWith(code) ? '' : `${code}: `}${message}`.replaceAll(/\s+/g, ' ')
 }

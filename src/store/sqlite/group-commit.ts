@@ -8,15 +8,16 @@ import { packHeaders, storedReplies } from './stored-replies.ts'
 /**
  * Group commit: a batch of writes in one transaction and behind one fsync, yet each with a verdict of its own.
  *
- *   begin ──lock held──▶ claim ──▶ insert all ──▶ commit ──▶ verdicts
+ *   begin ──lock held──▶ claim ──▶ write all ──▶ commit ──▶ verdicts
  *     │                               │ a row throws
  *     │                               ▼
- *     │                            roll back ──▶ begin ──▶ insert each under a savepoint ──▶ commit ──▶ verdicts
+ *     │                            roll back ──▶ begin ──▶ write each under a savepoint ──▶ commit ──▶ verdicts
  *     ▼                                                          the bad row alone: unavailable
  *   every write: unavailable          ◀── any fault of the store, wherever it strikes
  *
- * The first pass has no savepoints: they cost 10 % of a group, and a bad row is a rarity. Claims come after the
- * lock, so that whatever waits for a lock held elsewhere can still be withdrawn.
+ * The first pass has no savepoints: they cost 10 % of a group, and a bad row is a rarity. So is an outdated write,
+ * whose key is deleted again: it is the only row that stands by then. Claims come after the lock, so that whatever
+ * waits for a lock held elsewhere can still be withdrawn.
  */
 export class GroupCommit {
   readonly #db: Database
@@ -28,7 +29,9 @@ export class GroupCommit {
   readonly #release: Statement
   readonly #rollbackTo: Statement
   readonly #insertKey: Statement
+  readonly #deleteKey: Statement
   readonly #insertOrder: Statement
+  readonly #updateOrder: Statement
   readonly #insertEvent: Statement
   readonly #findReply: ReturnType<typeof storedReplies>
   /** Whether the transaction has written anything, so that its commit shows that the store works. */
@@ -44,7 +47,9 @@ export class GroupCommit {
     this.#release = db.prepare(sql.RELEASE)
     this.#rollbackTo = db.prepare(sql.ROLLBACK_TO)
     this.#insertKey = db.prepare(sql.INSERT_KEY)
+    this.#deleteKey = db.prepare(sql.DELETE_KEY)
     this.#insertOrder = db.prepare(sql.INSERT_ORDER)
+    this.#updateOrder = db.prepare(sql.UPDATE_ORDER)
     this.#insertEvent = db.prepare(sql.INSERT_EVENT)
     this.#findReply = storedReplies(db)
   }
@@ -82,7 +87,7 @@ export class GroupCommit {
     try {
       const values: Flat = []
       for (const [place, ours] of claimed.entries()) {
-        if (ours) this.#insert(writes, place * WRITE_LENGTH, values)
+        if (ours) this.#write(writes, place * WRITE_LENGTH, values)
         else values.push(VERDICT.passedOver)
       }
       this.#commit.run()
@@ -106,7 +111,7 @@ export class GroupCommit {
       }
       this.#savepoint.run()
       try {
-        this.#insert(writes, place * WRITE_LENGTH, values)
+        this.#write(writes, place * WRITE_LENGTH, values)
       } catch (error) {
         if (faultOf(error) !== undefined || !this.#db.inTransaction) throw error
         this.#rollbackTo.run()
@@ -119,8 +124,8 @@ export class GroupCommit {
     return { kind: 'answered', values, proven: this.#wrote, ...(reason !== undefined && { reason }) }
   }
 
-  /** Three inserts, or the reply that already holds the key; then the verdict. */
-  #insert(writes: Flat, at: number, values: Flat): void {
+  /** Key, order and event, or the reply that already holds the key, or nothing; then the verdict. */
+  #write(writes: Flat, at: number, values: Flat): void {
     const tenant = writes[at + WRITE.tenant]
     const operation = writes[at + WRITE.operation]
     const key = writes[at + WRITE.key]
@@ -130,7 +135,8 @@ export class GroupCommit {
     const json = writes[at + WRITE.json]
     const atMs = writes[at + WRITE.atMs]
     const headers = packHeaders(writes[at + WRITE.location], version)
-    if (this.#insertKey.run(tenant, operation, key, fingerprint, status, headers, json, atMs).changes === 0) {
+    const made = this.#insertKey.run(tenant, operation, key, fingerprint, status, headers, json, atMs)
+    if (made.changes === 0) {
       const reply = this.#findReply(tenant, operation, key)
       if (reply === undefined) throw new TypeError('a key is taken and holds nothing')
       values.push(VERDICT.taken, ...reply)
@@ -139,7 +145,16 @@ export class GroupCommit {
     const orderId = writes[at + WRITE.orderId]
     const customerId = writes[at + WRITE.customerId]
     const orderStatus = writes[at + WRITE.orderStatus]
-    this.#insertOrder.run(orderId, tenant, customerId, orderStatus, version, json, atMs, atMs)
+    if (version === 1) {
+      this.#insertOrder.run(orderId, tenant, customerId, orderStatus, version, json, atMs, atMs)
+    } else {
+      const before = Number(version) - 1
+      if (this.#updateOrder.run(orderStatus, version, json, atMs, tenant, orderId, before).changes === 0) {
+        this.#deleteKey.run(made.lastInsertRowid)
+        values.push(VERDICT.outdated)
+        return
+      }
+    }
     const eventId = writes[at + WRITE.eventId]
     const type = writes[at + WRITE.eventType]
     const traceparent = writes[at + WRITE.traceparent]

@@ -1,13 +1,13 @@
-import type { KeyScope, Lookup, StoredOrder, StoredReply } from '../port.ts'
+import type { KeyScope, ListedOrder, Lookup, OrdersPage, StoredOrder, StoredReply } from '../port.ts'
 import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
 import {
   FINDING,
   type Flat,
-  ORDER_LENGTH,
   packOrderLookup,
+  packOrdersLookup,
   packReplyLookup,
-  REPLY_LENGTH,
   unpackOrder,
+  unpackOrders,
   unpackReply,
 } from './protocol.ts'
 
@@ -34,14 +34,23 @@ export class Lookups {
   }
 
   findReply(scope: KeyScope, signal: AbortSignal): Promise<Lookup<StoredReply>> {
-    return this.#find(packReplyLookup(scope), REPLY, signal)
+    return this.#find(packReplyLookup(scope), unpackReply, signal)
   }
 
   findOrder(tenant: string, id: string, signal: AbortSignal): Promise<Lookup<StoredOrder>> {
-    return this.#find(packOrderLookup(tenant, id), ORDER, signal)
+    return this.#find(packOrderLookup(tenant, id), unpackOrder, signal)
   }
 
-  #find<Found>(question: Flat, form: Form<Found>, signal: AbortSignal): Promise<Lookup<Found>> {
+  findOrders(
+    tenant: string,
+    customerId: string,
+    page: OrdersPage,
+    signal: AbortSignal,
+  ): Promise<Lookup<readonly ListedOrder[]>> {
+    return this.#find(packOrdersLookup(tenant, customerId, page), unpackOrders, signal)
+  }
+
+  #find<Found>(question: Flat, unpack: Unpack<Found>, signal: AbortSignal): Promise<Lookup<Found>> {
     if (signal.aborted) return Promise.resolve(WITHDRAWN)
     return new Promise(resolve => {
       const onAbort = () => {
@@ -54,8 +63,7 @@ export class Lookups {
       }
       const pending: PendingLookup = {
         question,
-        length: form.length,
-        found: (values, at) => settle({ kind: 'found', value: form.unpack(values, at) }),
+        found: (values, at, length) => settle({ kind: 'found', value: unpack(values, at, length) }),
         settle,
       }
       if (this.thread.offer(pending)) signal.addEventListener('abort', onAbort)
@@ -72,29 +80,23 @@ export type LookupsDeps = Pick<
 /** One look-up and its caller. Settling it a second time does nothing, as with any promise. */
 export interface PendingLookup {
   readonly question: Flat
-  /** How many values stand for what was found. */
-  readonly length: number
-  found(values: Flat, at: number): void
+  /** What was found: `length` values from `at` on. */
+  found(values: Flat, at: number, length: number): void
   settle(lookup: Missing): void
 }
 
 type Missing = { readonly kind: 'absent' | 'withdrawn' | 'unavailable' }
 
-interface Form<Found> {
-  readonly length: number
-  unpack(values: Flat, at: number): Found
-}
-
-const REPLY: Form<StoredReply> = { length: REPLY_LENGTH, unpack: unpackReply }
-const ORDER: Form<StoredOrder> = { length: ORDER_LENGTH, unpack: unpackOrder }
+type Unpack<Found> = (values: Flat, at: number, length: number) => Found
 
 function settleAll(batch: readonly PendingLookup[], values: Flat): void {
   let at = 0
   for (const pending of batch) {
     const code = values[at++]
     if (code === FINDING.found) {
-      pending.found(values, at)
-      at += pending.length
+      const length = Number(values[at++])
+      pending.found(values, at, length)
+      at += length
     } else {
       pending.settle(code === FINDING.absent ? ABSENT : UNAVAILABLE)
     }

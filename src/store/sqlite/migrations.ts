@@ -45,6 +45,17 @@ const MIGRATIONS: readonly string[] = [
     data        TEXT    NOT NULL
   ) STRICT;
   `,
+  // The lists of a customer. Like the keys, it takes each order to a page of its own. Measured at 300,000 orders, 32
+  // in a group, orders/s and the time of a list of 100:
+  //
+  //                            1,000 customers    100,000 customers
+  //   no index                          19,900               17,600
+  //   this one                          12,500   0.27 ms     11,000
+  //   version and body as well           8,400   0.09 ms      8,100
+  //
+  // A list is read far less often than it would be paid for, so it fetches its bodies from the orders. Replacing a
+  // version touches no column of the index. Made once, for 300,000 orders, in 0.5 s.
+  'CREATE INDEX orders_of_customer ON orders (tenant, customer_id, id)',
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,4 +1,4 @@
-import type { KeyScope, OrderWrite, StoredOrder, StoredReply } from '../port.ts'
+import type { KeyScope, ListedOrder, OrdersPage, OrderWrite, StoredOrder, StoredReply } from '../port.ts'
 import type { Fault } from './faults.ts'
 
 /**
@@ -52,7 +52,7 @@ export interface WriterData extends ConnectionOptions {
 export const CLAIM = { queued: 0, claimed: 1, withdrawn: 2 } as const
 
 /** The writer's answer for one write; `taken` is followed by the reply that holds the key. */
-export const VERDICT = { passedOver: 0, created: 1, taken: 2, unavailable: 3 } as const
+export const VERDICT = { passedOver: 0, created: 1, taken: 2, unavailable: 3, outdated: 4 } as const
 
 /** Where each field of a write stands. The order's JSON crosses once and is bound three times. */
 export const WRITE = {
@@ -94,39 +94,54 @@ export function packWrite(into: Flat, { order, event, reply, ...write }: OrderWr
   )
 }
 
-/** The question of one look-up: its kind and three fields. */
-export const LOOKUP = { reply: 0, order: 1 } as const
-export const LOOKUP_LENGTH = 4
-
-/** The reader's answer for one look-up; `found` is followed by the fields of what was found. */
+/**
+ * A look-up is its kind, the number of its fields, and these; a finding its code and, when something was `found`, the
+ * number of its values, and these. So each side can pass over what it does not read.
+ */
+export const LOOKUP = { reply: 0, order: 1, orders: 2 } as const
 export const FINDING = { absent: 0, found: 1, failed: 2 } as const
 
 export function packReplyLookup(scope: KeyScope): Flat {
-  return [LOOKUP.reply, scope.tenant, scope.operation, scope.key]
+  return packLookup(LOOKUP.reply, scope.tenant, scope.operation, scope.key)
 }
 
 export function packOrderLookup(tenant: string, id: string): Flat {
-  return [LOOKUP.order, tenant, id, '']
+  return packLookup(LOOKUP.order, tenant, id)
+}
+
+/** Text that sorts after every id: the first page is then asked for as any other. */
+const AFTER_ALL_IDS = '\u{10ffff}'
+
+export function packOrdersLookup(
+  tenant: string,
+  customerId: string,
+  { limit, before = AFTER_ALL_IDS }: OrdersPage,
+): Flat {
+  return packLookup(LOOKUP.orders, tenant, customerId, before, limit)
+}
+
+function packLookup(kind: number, ...fields: Flat): Flat {
+  return [kind, fields.length, ...fields]
 }
 
 export const REPLY_LENGTH = 5
-
-export function packReply(into: Flat, reply: StoredReply): void {
-  into.push(reply.fingerprint, reply.status, reply.location, reply.version, reply.json)
-}
 
 export function unpackReply(values: Flat, at: number): StoredReply {
   const [fingerprint, status, location, version, json] = values.slice(at, at + REPLY_LENGTH)
   return { fingerprint, status, location, version, json } as StoredReply
 }
 
-export const ORDER_LENGTH = 2
-
-export function packOrder(into: Flat, order: StoredOrder): void {
-  into.push(order.version, order.json)
+export function unpackOrder(values: Flat, at: number): StoredOrder {
+  const [version, json] = values.slice(at, at + 2)
+  return { version, json } as StoredOrder
 }
 
-export function unpackOrder(values: Flat, at: number): StoredOrder {
-  const [version, json] = values.slice(at, at + ORDER_LENGTH)
-  return { version, json } as StoredOrder
+const LISTED_LENGTH = 3
+
+export function unpackOrders(values: Flat, at: number, length: number): readonly ListedOrder[] {
+  return Array.from({ length: length / LISTED_LENGTH }, (_, n) => {
+    const from = at + n * LISTED_LENGTH
+    const [id, version, json] = values.slice(from, from + LISTED_LENGTH)
+    return { id, version, json } as ListedOrder
+  })
 }

@@ -2,16 +2,9 @@ import { workerData } from 'node:worker_threads'
 import type { Database } from 'better-sqlite3'
 import { openForReading } from './database.ts'
 import { type Fault, faultOf, reasonOf } from './faults.ts'
-import {
-  type Answered,
-  type ConnectionOptions,
-  FINDING,
-  type Flat,
-  LOOKUP,
-  LOOKUP_LENGTH,
-} from './protocol.ts'
+import { type Answered, type ConnectionOptions, FINDING, type Flat, LOOKUP } from './protocol.ts'
 import { serve } from './serve.ts'
-import { PROBE_READ, SELECT_ORDER } from './statements.ts'
+import { PROBE_READ, SELECT_ORDER, SELECT_ORDERS } from './statements.ts'
 import { storedReplies } from './stored-replies.ts'
 
 /**
@@ -27,15 +20,29 @@ serve(() => {
 function lookups(db: Database): (batch: Flat) => Answered {
   const findReply = storedReplies(db)
   const selectOrder = db.prepare(SELECT_ORDER).raw()
+  const selectOrders = db.prepare(SELECT_ORDERS).raw()
   const probe = db.prepare(PROBE_READ)
+
+  function look(kind: string | number | undefined, fields: Flat): Flat | undefined {
+    switch (kind) {
+      case LOOKUP.reply:
+        return findReply(...fields)
+      case LOOKUP.order:
+        return selectOrder.get(...fields) as Flat | undefined
+      case LOOKUP.orders:
+        return (selectOrders.all(...fields) as Flat[]).flat()
+      default:
+        throw new TypeError('a look-up is of no kind')
+    }
+  }
 
   return batch => {
     const values: Flat = []
     let trouble: { fault: Fault; reason: string } | undefined
-    const attempt = (look: () => Flat | undefined) => {
+    const attempt = (question: () => Flat | undefined) => {
       try {
-        const found = look()
-        if (found) values.push(FINDING.found, ...found)
+        const found = question()
+        if (found) values.push(FINDING.found, found.length, ...found)
         else values.push(FINDING.absent)
       } catch (error) {
         values.push(FINDING.failed)
@@ -43,13 +50,12 @@ function lookups(db: Database): (batch: Flat) => Answered {
       }
     }
     if (batch.length === 0) attempt(() => void probe.get())
-    for (let at = 0; at < batch.length; at += LOOKUP_LENGTH) {
-      const [kind, tenant, ...rest] = batch.slice(at, at + LOOKUP_LENGTH)
-      attempt(() =>
-        kind === LOOKUP.reply
-          ? findReply(tenant, ...rest)
-          : (selectOrder.get(tenant, rest[0]) as Flat | undefined),
-      )
+    for (let at = 0; at < batch.length; ) {
+      const kind = batch[at++]
+      const length = Number(batch[at++])
+      const fields = batch.slice(at, at + length)
+      at += length
+      attempt(() => look(kind, fields))
     }
     return { kind: 'answered', values, proven: true, ...trouble }
   }

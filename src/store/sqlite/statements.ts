@@ -1,5 +1,6 @@
 /**
- * The SQL of the order path. Three inserts an order, prepared once for each connection.
+ * The SQL of the order path: three inserts to make an order, two and an update to replace its version. Prepared once
+ * for each connection.
  *
  * Bound parameters stand in the order of the columns. The order's JSON is stored three times on purpose: the order
  * changes later, while the reply must be given again as it was and the event says what happened then.
@@ -16,7 +17,7 @@ export const SAVEPOINT = 'SAVEPOINT one_write'
 export const RELEASE = 'RELEASE one_write'
 export const ROLLBACK_TO = 'ROLLBACK TO one_write'
 
-// First of the three, and the only judge of what is new. The conflict target names the key's index, so any other
+// First of a write, and the only judge of what is new. The conflict target names the key's index, so any other
 // violation is an error and never taken for a duplicate.
 export const INSERT_KEY = `
   INSERT INTO idempotency (tenant, operation, key, fingerprint, status, headers, body, created_at)
@@ -27,6 +28,14 @@ export const INSERT_ORDER = `
   INSERT INTO orders (id, tenant, customer_id, status, version, body, created_at, updated_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
+// Changes no row when the order is not at the version that this one replaces.
+export const UPDATE_ORDER = `
+  UPDATE orders SET status = ?, version = ?, body = ?, updated_at = ?
+  WHERE tenant = ? AND id = ? AND version = ?`
+
+// The key of an outdated write, by the row that has just been made for it.
+export const DELETE_KEY = 'DELETE FROM idempotency WHERE rowid = ?'
+
 export const INSERT_EVENT = `
   INSERT INTO outbox (event_id, type, subject, tenant, traceparent, time, data)
   VALUES (?, ?, ?, ?, ?, ?, ?)`
@@ -35,6 +44,10 @@ export const SELECT_REPLY = `
   SELECT fingerprint, status, headers, body FROM idempotency WHERE tenant = ? AND operation = ? AND key = ?`
 
 export const SELECT_ORDER = 'SELECT version, body FROM orders WHERE tenant = ? AND id = ?'
+
+export const SELECT_ORDERS = `
+  SELECT id, version, body FROM orders
+  WHERE tenant = ? AND customer_id = ? AND id < ? ORDER BY id DESC LIMIT ?`
 
 // Whether the store takes writes again: puts one page through the log and changes nothing. An empty transaction
 // writes nothing and would call a full disk well.

@@ -79,9 +79,10 @@ export async function openSqliteStore(
     throw new StoreOpenError(connection.path, refusal)
   }
   return {
-    commit: (write, signal) => commits.commit(write, signal),
+    commit: (write, signal, onDurable) => commits.commit(write, signal, onDurable),
     findReply: (scope, signal) => lookups.findReply(scope, signal),
     findOrder: (tenant, id, signal) => lookups.findOrder(tenant, id, signal),
+    findOrders: (tenant, customerId, page, signal) => lookups.findOrders(tenant, customerId, page, signal),
     degraded,
     close,
   }
