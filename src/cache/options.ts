@@ -1,13 +1,39 @@
-import { group, wholeNumber } from '../runtime/index.ts'
+import type { z } from 'zod'
+import { fraction, group, wholeNumber } from '../runtime/index.ts'
 
 export const cacheOptions = group({
   l1Seconds: wholeNumber({
-    is: 'How long a price may be used again before pricing is asked anew.',
+    is: 'How long an entry in memory may be used: prices, orders and lists.',
     unit: 's',
     default: 20,
     min: 1,
     max: 3_600,
-    trade: 'Higher asks pricing less often; a changed price takes as long to be seen.',
+    trade: 'Higher loads less often; what changes without us (a price) takes as long to be seen.',
+  }),
+  l2Minutes: wholeNumber({
+    is: 'How long an entry in the second tier may be used, where there is one.',
+    unit: 'min',
+    default: 10,
+    min: 1,
+    max: 1_440,
+    trade: 'Higher spares loads after a restart; what changes without us takes as long to be seen.',
+  }),
+  negativeSeconds: wholeNumber({
+    is: 'How long "there is no such thing" may be used; 0 asks every time.',
+    unit: 's',
+    default: 2,
+    min: 0,
+    max: 3_600,
+    trade:
+      'Higher spares loads when clients ask for what is not there; a new price is found that much later.',
+  }),
+  maxEntryBytes: wholeNumber({
+    is: 'UTF-8 text of the largest value that is kept; a larger one is handed out and not kept.',
+    unit: 'bytes',
+    default: 65_536,
+    min: 1_024,
+    max: 16_777_216,
+    trade: 'Higher keeps longer lists, at the price of many small entries.',
   }),
   maxBytes: wholeNumber({
     is: 'Memory that cached entries may take, by estimate; the least recently used leave first.',
@@ -17,4 +43,88 @@ export const cacheOptions = group({
     max: 4_294_967_296,
     trade: 'Higher keeps more entries.',
   }),
+  jitterRatio: fraction({
+    is: 'The share of its time by which an entry may end early, drawn for each one.',
+    unit: 'ratio',
+    default: 0.1,
+    min: 0,
+    max: 0.9,
+    trade: 'Higher spreads the reloads of entries that were filled together, and keeps them less long.',
+  }),
+  refreshAheadRatio: fraction({
+    is: 'The last share of its time in which an entry that is read is loaded anew behind its reader; 0 never does.',
+    unit: 'ratio',
+    default: 0.2,
+    min: 0,
+    max: 0.9,
+    trade: 'Higher makes fewer readers wait for a reload and loads more often.',
+  }),
+  waitTimeoutMs: wholeNumber({
+    is: 'How long one reader waits for a load.',
+    unit: 'ms',
+    default: 100,
+    min: 1,
+    max: 60_000,
+    trade: 'Higher waits out slow loads and holds the reader’s place as long.',
+  }),
+  loadTimeoutMs: wholeNumber({
+    is: 'How long one load may take, whoever waits for it; then all who wait are told, and the next reader loads anew.',
+    unit: 'ms',
+    default: 90,
+    min: 2,
+    max: 60_000,
+    trade: 'Lower gives up sooner on a load that never ends.',
+  }),
+  queryTimeoutMs: wholeNumber({
+    is: 'How long a load may hold the store before it is withdrawn there.',
+    unit: 'ms',
+    default: 75,
+    min: 1,
+    max: 60_000,
+    trade: 'Lower frees the store sooner; too low fails queries that would have come.',
+  }),
+  maxConcurrentLoads: wholeNumber({
+    is: 'Loads from the store at once; the next reader of something that is not cached is refused. An eighth as many again may refresh ahead.',
+    unit: 'loads',
+    default: 64,
+    min: 1,
+    max: 10_000,
+    trade: 'Lower shields the store; too low refuses reads that it could have served.',
+  }),
+  hotKeys: group({
+    share: fraction({
+      is: 'The share of all reads in a window that makes a key hot.',
+      unit: 'ratio',
+      default: 0.1,
+      min: 0.01,
+      max: 1,
+      trade: 'Lower finds more keys hot.',
+    }),
+    minSamples: wholeNumber({
+      is: 'Reads in a window below which no key is hot.',
+      unit: 'reads',
+      default: 1_000,
+      min: 1,
+      max: 1_000_000_000,
+      trade: 'Lower judges on less evidence.',
+    }),
+    windowMs: wholeNumber({
+      is: 'The window over which reads are counted.',
+      unit: 'ms',
+      default: 10_000,
+      min: 100,
+      max: 3_600_000,
+      trade: 'Longer is steadier and slower to see a key turn hot or cold.',
+    }),
+    replicas: wholeNumber({
+      is: 'Copies of a hot key in the second tier; each instance reads one of them.',
+      unit: 'copies',
+      default: 16,
+      min: 1,
+      max: 1_024,
+      trade: 'Higher spreads a hot key over more of the second tier, and fills it that many times.',
+    }),
+  }),
 })
+
+export type CacheOptions = z.output<typeof cacheOptions>
