@@ -4,15 +4,16 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { admissionChannels, Gate } from './admission/index.ts'
-import { L1 } from './cache/index.ts'
+import { Cache, cacheChannels } from './cache/index.ts'
 import type { Config } from './config/index.ts'
 import { Problem } from './errors/index.ts'
 import { ApiKeys, createAdminServer, createApiServer, createRoutes, httpChannels } from './http/index.ts'
 import { idempotencyChannels, Ledger } from './idempotency/index.ts'
 import { LoopClock, leaseChannels } from './lease/index.ts'
 import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
+import { orderReads } from './orders/index.ts'
 import { outboundChannels, PricingClient } from './outbound/index.ts'
-import { type BundledPricing, createPriceShelf, startBundledPricing } from './pricing/index.ts'
+import { type BundledPricing, cachedPrices, createPriceShelf, startBundledPricing } from './pricing/index.ts'
 import type { Clock } from './runtime/index.ts'
 import { openStore, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
@@ -42,6 +43,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, logger } = deps
   const channels: Channels = {
     admission: admissionChannels(),
+    cache: cacheChannels(),
     http: httpChannels(),
     idempotency: idempotencyChannels(),
     lease: leaseChannels(),
@@ -83,6 +85,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       shelf: createPriceShelf({ fallbackMaxAgeMs: config.outbound.fallbackMaxAgeMs, maxBytes }, clock),
     })
     undo.push(() => client.close())
+    const cache = new Cache({ ...config.cache, maxBytes }, { clock, channels: channels.cache })
+    undo.push(() => cache.close())
+    logger.info(config.cache.hotKeys, 'hot key thresholds')
 
     const loopClock = new LoopClock(clock, channels.lease.loopLag)
     undo.push(() => loopClock.stop())
@@ -108,11 +113,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         services: {
           store,
           ledger: new Ledger(store, channels.idempotency),
-          pricing: {
-            cache: new L1({ ttlMs: config.cache.l1Seconds * 1000, maxBytes }, clock),
-            client,
-            commitReserveMs,
-          },
+          pricing: { prices: cachedPrices(cache, client), commitReserveMs },
+          reads: orderReads(cache, store),
           clock,
           commitReserveMs,
         },
@@ -122,12 +124,14 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     })
     const registry = createMetrics(channels, {
       inFlight: () => gate.inFlight,
+      cache,
       ready: () => lifecycle.readiness().status === 'ready',
     })
     const admin = createAdminServer({
       adminToken: config.http.adminToken,
       metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
       config: deps.shownConfig,
+      invalidate: tags => cache.invalidate(tags),
       onFault: (error, traceId) => channels.http.fault.publish({ error, traceId }),
     })
 
@@ -156,7 +160,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         loopClock.stop()
         await client.close()
         await bundled?.close()
+        // The store before the cache: what it still commits must be put out of date there.
         await store.close()
+        cache.close()
         lifecycle.become('stopped')
         admin.closeAllConnections()
         admin.close()

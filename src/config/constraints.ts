@@ -97,6 +97,34 @@ export const CONSTRAINTS: readonly Constraint[] = [
     },
   },
   {
+    name: 'cache-tiers-outlive-each-other',
+    rule: '`cache.l2Minutes` × 60 > `cache.l1Seconds` > `cache.negativeSeconds`',
+    violation: ({ cache }) => {
+      const { l2Minutes, l1Seconds, negativeSeconds } = cache
+      if (l2Minutes * 60 > l1Seconds && l1Seconds > negativeSeconds) return undefined
+      return (
+        'cache.l2Minutes × 60 > cache.l1Seconds > cache.negativeSeconds does not hold: ' +
+        `${l2Minutes * 60} > ${l1Seconds} > ${negativeSeconds}`
+      )
+    },
+  },
+  {
+    name: 'query-within-load',
+    rule: '`cache.queryTimeoutMs` < `cache.loadTimeoutMs`',
+    violation: ({ cache: { queryTimeoutMs, loadTimeoutMs } }) => {
+      if (queryTimeoutMs < loadTimeoutMs) return undefined
+      return `cache.queryTimeoutMs (${queryTimeoutMs}) must be below cache.loadTimeoutMs (${loadTimeoutMs})`
+    },
+  },
+  {
+    name: 'wait-within-budget',
+    rule: '`cache.waitTimeoutMs` < `deadline.requestBudgetMs`',
+    violation: ({ cache: { waitTimeoutMs }, deadline: { requestBudgetMs } }) => {
+      if (waitTimeoutMs < requestBudgetMs) return undefined
+      return `cache.waitTimeoutMs (${waitTimeoutMs}) must be below deadline.requestBudgetMs (${requestBudgetMs})`
+    },
+  },
+  {
     name: 'drain-within-shutdown',
     rule: '`lifecycle.drainSeconds` < `lifecycle.shutdownTimeoutSeconds`',
     violation: ({ lifecycle }) => {

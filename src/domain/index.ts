@@ -1,6 +1,7 @@
 export { isId, newId } from './ids.ts'
 export { isUnitPrice, MAX_UNIT_PRICE } from './money.ts'
 export {
+  cancelled,
   type Order,
   type OrderItem,
   type OrderRequest,

@@ -85,6 +85,12 @@ export function priceOrder(
   }
 }
 
+/** The next version of an order, cancelled at `at`; its time never goes back, whatever the wall clock does. */
+export function cancelled(order: Order, at: string): Order {
+  const updatedAt = at > order.updatedAt ? at : order.updatedAt
+  return { ...order, status: 'cancelled', version: order.version + 1, updatedAt }
+}
+
 /** What an API key may read of an order. */
 export type View = 'full' | 'masked'
 

@@ -85,6 +85,12 @@ export const CODES = {
     detail: 'This idempotency key has already been used for a different request.',
     action: 'Use a new key for a new request; repeat the first request exactly to see its answer.',
   },
+  'order-state-conflict': {
+    status: 409,
+    title: 'Order state conflict',
+    detail: 'The order is in a state that does not allow this.',
+    action: 'Read the order; what was asked for may already be so.',
+  },
   'payload-too-large': {
     status: 413,
     title: 'Payload too large',

@@ -1,12 +1,16 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { z } from 'zod'
 import { Problem } from '../errors/index.ts'
 import { traceFrom } from '../runtime/index.ts'
+import { parseBody, requireJson } from './json-body.ts'
+import { readBody } from './read-body.ts'
 import { answerProblem, writeResponse } from './response.ts'
 
 /**
- * The admin listener: metrics and the effective configuration, apart from the API so that no load on one starves
- * the other's port and no balancer can reach it by accident.
+ * The admin listener: metrics, the effective configuration and what operators may do, apart from the API so that no
+ * load on one starves the other's port and no balancer can reach it by accident. What changes something takes JSON
+ * only, so that no page in an operator's browser can post it.
  */
 export function createAdminServer(deps: {
   /** When set, everything but `/metrics` needs it as a bearer token. */
@@ -15,6 +19,8 @@ export function createAdminServer(deps: {
   metrics: () => Promise<{ contentType: string; text: string }>
   /** The effective configuration, secrets hidden. */
   config: object
+  /** Puts out of date whatever the cache holds under these tags. */
+  invalidate: (tags: readonly string[]) => void
   onFault: (error: unknown, traceId: string) => void
 }): Server {
   return createServer((req, res) => {
@@ -33,24 +39,42 @@ export function createAdminServer(deps: {
     res: ServerResponse,
     about: { traceId: string; closing: boolean },
   ) {
+    // Whoever reads the body takes over; unread, it would hold up the connection.
     req.resume()
-    const path = req.url?.split('?', 1)[0]
-    if (path === '/metrics') {
-      onlyReading(req)
-      const { contentType, text } = await deps.metrics()
-      return writeResponse(res, 200, ['Content-Type', contentType, 'Cache-Control', 'no-store'], text, about)
+    const path = req.url?.split('?', 1)[0] ?? ''
+    const answer = (body: string, contentType = 'application/json') =>
+      writeResponse(res, 200, ['Content-Type', contentType, 'Cache-Control', 'no-store'], body, about)
+    if (path !== '/metrics') authorise(req, deps.adminToken)
+    switch (path) {
+      case '/metrics': {
+        allow(req, 'GET, HEAD')
+        const { contentType, text } = await deps.metrics()
+        return answer(text, contentType)
+      }
+      case '/config':
+        allow(req, 'GET, HEAD')
+        return answer(JSON.stringify(deps.config))
+      case '/cache/invalidate': {
+        allow(req, 'POST')
+        requireJson(req.headers)
+        const { tags } = parseBody(await readBody(req, BODY_LIMIT_BYTES), invalidateSchema)
+        deps.invalidate(tags)
+        return answer(JSON.stringify({ invalidated: tags.length }))
+      }
+      default:
+        throw new Problem('not-found')
     }
-    authorise(req, deps.adminToken)
-    if (path !== '/config') throw new Problem('not-found')
-    onlyReading(req)
-    const body = JSON.stringify(deps.config)
-    writeResponse(res, 200, ['Content-Type', 'application/json', 'Cache-Control', 'no-store'], body, about)
   }
 }
 
-function onlyReading(req: IncomingMessage): void {
-  if (req.method === 'GET' || req.method === 'HEAD') return
-  throw new Problem('method-not-allowed', {}, { Allow: 'GET, HEAD' })
+const invalidateSchema = z.strictObject({ tags: z.array(z.string().min(1).max(512)).min(1).max(1_000) })
+// A thousand of the longest tags, escaped.
+const BODY_LIMIT_BYTES = 1_048_576
+
+function allow(req: IncomingMessage, methods: string): void {
+  if (!methods.split(', ').includes(req.method ?? '')) {
+    throw new Problem('method-not-allowed', {}, { Allow: methods })
+  }
 }
 
 function authorise(req: IncomingMessage, adminToken: string | undefined): void {

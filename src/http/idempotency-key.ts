@@ -20,7 +20,13 @@ export function idempotencyKey(req: IncomingMessage): string {
   ) {
     throw new Problem('idempotency-key-invalid')
   }
-  const key = header.startsWith('"') ? QUOTED.exec(header)?.[1]?.replace(/\\(["\\])/g, '$1') : header
-  if (key === undefined || !PRINTABLE.test(key)) throw new Problem('idempotency-key-invalid')
+  const key = readKey(header)
+  if (key === undefined) throw new Problem('idempotency-key-invalid')
   return key
+}
+
+/** The key that `text` stands for, quoted or bare; undefined when it is none. */
+export function readKey(text: string): string | undefined {
+  const key = text.startsWith('"') ? QUOTED.exec(text)?.[1]?.replace(/\\(["\\])/g, '$1') : text
+  return key !== undefined && PRINTABLE.test(key) ? key : undefined
 }

@@ -11,13 +11,17 @@ import { hasRepeatedMembers } from '../runtime/index.ts'
 
 /** Refuses what announces itself as anything else. Throws `malformed-json` or `unsupported-media-type`. */
 export function requireJson(headers: IncomingHttpHeaders): void {
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  if (!hasBody) throw new Problem('malformed-json')
+  if (!hasBody(headers)) throw new Problem('malformed-json')
   const type = headers['content-type'] ?? ''
   const charset = CHARSET.exec(type)?.[1] ?? 'utf-8'
   const coding = headers['content-encoding'] ?? 'identity'
   if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && coding.toLowerCase() === 'identity') return
   throw new Problem('unsupported-media-type')
+}
+
+/** Whether a body comes with the request, if only one of length unknown. */
+export function hasBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** The body as `schema` has it. Throws `malformed-json` or `validation-failed`. */
@@ -47,13 +51,14 @@ interface Issue {
   readonly keys?: readonly string[]
 }
 
-function fieldErrors(issues: readonly Issue[]): FieldError[] {
+/** What a schema objects to, as pointers below `base`. */
+export function fieldErrors(issues: readonly Issue[], base: readonly string[] = []): FieldError[] {
   const errors: FieldError[] = []
   for (const issue of issues) {
     const names = issue.code === 'unrecognized_keys' && issue.keys ? issue.keys : [undefined]
     for (const name of names) {
       if (errors.length === MAX_FIELD_ERRORS) return errors
-      const path = name === undefined ? issue.path : [...issue.path, name]
+      const path = [...base, ...issue.path, ...(name === undefined ? [] : [name])]
       errors.push({
         pointer: jsonPointer(path),
         message: name === undefined ? issue.message : 'unknown field',

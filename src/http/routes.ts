@@ -5,13 +5,24 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express'
+import { z } from 'zod'
 import { orderRequestSchema } from '../domain/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
-import { getOrder, type OrderContext, type OrderServices, placeOrder } from '../orders/index.ts'
+import {
+  cancelOrder,
+  getOrder,
+  listOrders,
+  type OrderContext,
+  type OrderReply,
+  type OrderServices,
+  placeOrder,
+  type WrittenOrder,
+} from '../orders/index.ts'
 import type { ApiKeys } from './auth.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
 import { idempotencyKey } from './idempotency-key.ts'
-import { parseBody, requireJson } from './json-body.ts'
+import { hasBody, parseBody, requireJson } from './json-body.ts'
+import { listQuery } from './list-query.ts'
 import type { HttpOptions, Scope } from './options.ts'
 import { problemPage } from './problem-pages.ts'
 import { readBody } from './read-body.ts'
@@ -48,21 +59,43 @@ export function createRoutes(deps: {
       if (exchange.answered) return
       const request = parseBody(body, orderRequestSchema)
       const placed = await placeOrder(contextOf(services, exchange), { key, request })
-      const headers = [...ORDER_HEADERS, 'Location', placed.location, 'ETag', placed.etag]
-      if (placed.replayed) headers.push('Idempotent-Replayed', 'true')
-      exchange.answer(placed.status, headers, placed.json)
+      answerWritten(exchange, placed, ['Location', placed.location])
     })
-    .all(allow('POST'))
+    .get(authorise('orders:read'), async (req, _res) => {
+      const exchange = exchangeOf(req)
+      const query = listQuery(req.url)
+      answerRead(req, await listOrders(contextOf(services, exchange), query))
+    })
+    .all(allow('GET, HEAD, POST'))
 
   app
     .route('/v1/orders/:id')
     .get(authorise('orders:read'), async (req, _res) => {
       const exchange = exchangeOf(req)
-      const { json, etag } = await getOrder(contextOf(services, exchange), { id: req.params.id ?? '' })
-      const unchanged = matches(req.headers['if-none-match'], etag)
-      exchange.answer(unchanged ? 304 : 200, [...ORDER_HEADERS, 'ETag', etag], json)
+      answerRead(req, await getOrder(contextOf(services, exchange), { id: req.params.id ?? '' }))
     })
     .all(allow('GET, HEAD'))
+
+  app
+    .route('/v1/orders/:id/cancel')
+    .post(authorise('orders:write'), async (req, _res) => {
+      const exchange = exchangeOf(req)
+      const key = idempotencyKey(req)
+      // None is needed; one in chunks may turn out to be none.
+      if (hasBody(req.headers)) {
+        if (req.headers['transfer-encoding'] === undefined) requireJson(req.headers)
+        exchange.lease.enter('body')
+        const body = await readBody(req, deps.options.bodyLimitBytes)
+        if (exchange.answered) return
+        if (body.length > 0) {
+          requireJson(req.headers)
+          parseBody(body, z.strictObject({}))
+        }
+      }
+      const id = req.params.id ?? ''
+      answerWritten(exchange, await cancelOrder(contextOf(services, exchange), { key, id }))
+    })
+    .all(allow('POST'))
 
   app
     .route('/problems/:code')
@@ -85,11 +118,13 @@ export function routeOf(url: string | undefined): string {
   const path = url?.split('?', 1)[0] ?? ''
   if (path === '/v1/orders') return path
   if (ORDER_PATH.test(path)) return '/v1/orders/{id}'
+  if (CANCEL_PATH.test(path)) return '/v1/orders/{id}/cancel'
   if (PROBLEM_PATH.test(path)) return '/problems/{code}'
   return 'unmatched'
 }
 
 const ORDER_PATH = /^\/v1\/orders\/[^/]+$/
+const CANCEL_PATH = /^\/v1\/orders\/[^/]+\/cancel$/
 const PROBLEM_PATH = /^\/problems\/[^/]+$/
 // An answer holds a customer's data: a shared cache must not keep it, a private one must ask before using it.
 const ORDER_HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'private, no-cache']
@@ -104,6 +139,17 @@ function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
     view: principal.view,
     traceparent: trace.traceparent,
   }
+}
+
+function answerRead(req: Request, { json, etag }: OrderReply): void {
+  const unchanged = matches(req.headers['if-none-match'], etag)
+  exchangeOf(req).answer(unchanged ? 304 : 200, [...ORDER_HEADERS, 'ETag', etag], json)
+}
+
+function answerWritten(exchange: Exchange, order: WrittenOrder, more: readonly string[] = []): void {
+  const headers = [...ORDER_HEADERS, ...more, 'ETag', order.etag]
+  if (order.replayed) headers.push('Idempotent-Replayed', 'true')
+  exchange.answer(order.status, headers, order.json)
 }
 
 function allow(methods: string): RequestHandler {

@@ -4,12 +4,14 @@ import type { Lease } from '../lease/index.ts'
 import type { PricingContext } from '../pricing/index.ts'
 import type { Clock } from '../runtime/index.ts'
 import type { Store } from '../store/index.ts'
+import type { OrderReads } from './order-reads.ts'
 
 /** What the verbs work with, for as long as the process lives. */
 export interface OrderServices {
   readonly store: Store
   readonly ledger: Ledger
   readonly pricing: PricingContext
+  readonly reads: OrderReads
   readonly clock: Clock
   readonly commitReserveMs: number
 }
@@ -23,8 +25,16 @@ export interface OrderContext {
   readonly traceparent: string
 }
 
-/** An order as it leaves a verb, already in the caller's view. */
+/** An order, or a list of them, as it leaves a verb, already in the caller's view. */
 export interface OrderReply {
   readonly json: string
   readonly etag: string
+}
+
+/** An order as the write that changed it leaves it. */
+export interface WrittenOrder extends OrderReply {
+  readonly status: number
+  readonly location: string
+  /** True when this is the first answer again. */
+  readonly replayed: boolean
 }

@@ -13,6 +13,13 @@ export interface PriceCall {
   /** Aborts when nobody waits for this call any more. */
   readonly signal: AbortSignal
   readonly traceparent: string
+  readonly fence?: PriceFence
+}
+
+/** How new a price must be, on a count that only rises: what was asked for before `notBefore` will not do. */
+export interface PriceFence {
+  readonly now: number
+  readonly notBefore: number
 }
 
 /** What pricing said about the SKUs that it was asked for. */

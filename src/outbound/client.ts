@@ -3,7 +3,15 @@ import { attempt } from './attempt.ts'
 import { batch } from './batch.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import { bulkhead } from './bulkhead.ts'
-import { cut, type Fetch, type Layer, OutboundFailure, type PriceCall, type PriceList } from './call.ts'
+import {
+  cut,
+  type Fetch,
+  type Layer,
+  OutboundFailure,
+  type PriceCall,
+  type PriceFence,
+  type PriceList,
+} from './call.ts'
 import type { OutboundChannels } from './channels.ts'
 import { collapse } from './collapse.ts'
 import { fallback, type PriceShelf } from './fallback.ts'
@@ -22,6 +30,7 @@ export interface PriceRequest {
   readonly neededByMs: number
   readonly signal: AbortSignal
   readonly traceparent: string
+  readonly fence?: PriceFence
 }
 
 /**

@@ -13,7 +13,8 @@ import { type Fetch, type Layer, OutboundFailure, type PriceCall, type PriceList
  *            waiting ──its own moment or signal──▶ gone   it leaves all of them, and cancels nobody else's
  *
  * A flight lives as long as its latest waiter; it leaves the table when it ends, so the next caller starts anew
- * and no failure is ever handed to somebody who came after it.
+ * and no failure is ever handed to somebody who came after it. Nor is a price that was asked for before the moment
+ * from which on the caller's fence wants it.
  */
 export function collapse(clock: Clock): Layer {
   return next => {
@@ -24,9 +25,7 @@ export function collapse(clock: Clock): Layer {
         const waiter = new Waiter(call, clock, resolve, reject)
         for (const sku of call.skus) {
           const key = `${call.currency}:${sku}`
-          const flight = flights.get(key) ?? new Flight(sku, call, () => flights.delete(key))
-          flights.set(key, flight)
-          waiter.join(flight)
+          waiter.join(joinable(flights, key, sku, call))
         }
         // Only now, so that a fetch that fails at once finds its waiter complete.
         waiter.launch(next)
@@ -34,17 +33,32 @@ export function collapse(clock: Clock): Layer {
   }
 }
 
+/** The flight under `key`, unless it left too early for this call; then a new one, which newcomers find in its place. */
+function joinable(flights: Map<string, Flight>, key: string, sku: string, call: PriceCall): Flight {
+  const { now, notBefore } = call.fence ?? { now: 0, notBefore: 0 }
+  const current = flights.get(key)
+  if (current && current.leftAt >= notBefore) return current
+  const flight: Flight = new Flight(sku, call, now, () => {
+    if (flights.get(key) === flight) flights.delete(key)
+  })
+  flights.set(key, flight)
+  return flight
+}
+
 class Flight implements PriceCall {
   readonly currency: string
   readonly skus: readonly string[]
   readonly traceparent: string
+  /** On the count of the callers' fence. */
+  readonly leftAt: number
   readonly waiters = new Set<Waiter>()
   readonly #controller = new AbortController()
   readonly #onEnd: () => void
   #state: 'new' | 'open' | 'ended' = 'new'
 
-  constructor(sku: string, leader: PriceCall, onEnd: () => void) {
+  constructor(sku: string, leader: PriceCall, leftAt: number, onEnd: () => void) {
     this.skus = [sku]
+    this.leftAt = leftAt
     this.currency = leader.currency
     this.traceparent = leader.traceparent
     this.#onEnd = onEnd

@@ -1,19 +1,15 @@
-import type { L1 } from '../cache/index.ts'
 import { Problem } from '../errors/index.ts'
 import type { Lease } from '../lease/index.ts'
-import { OutboundFailure, type PricingClient } from '../outbound/index.ts'
+import { OutboundFailure } from '../outbound/index.ts'
+import type { Prices } from './prices.ts'
 
-/**
- * Prices for an order: from the cache where they are fresh, from the pricing service for the rest. The only
- * place where the two meet.
- */
+/** Prices for an order: from the cache where they are fresh, from the pricing service for the rest. */
 export interface PricingContext {
-  readonly cache: L1<number>
-  readonly client: Pick<PricingClient, 'fetch'>
+  readonly prices: Prices
   readonly commitReserveMs: number
 }
 
-export interface Prices {
+export interface Quote {
   readonly prices: ReadonlyMap<string, number>
   /** `fallback` when any of them is only remembered. */
   readonly source: 'live' | 'fallback'
@@ -24,10 +20,10 @@ export function pricesAtHand(
   ctx: PricingContext,
   currency: string,
   skus: readonly string[],
-): Prices | undefined {
+): Quote | undefined {
   const prices = new Map<string, number>()
   for (const sku of skus) {
-    const price = ctx.cache.get(cacheKey(currency, sku))
+    const price = ctx.prices.peek({ currency, sku })?.value
     if (price === undefined) return undefined
     prices.set(sku, price)
   }
@@ -43,37 +39,23 @@ export function pricesAtHand(
 export async function quote(
   ctx: PricingContext,
   input: { lease: Lease; traceparent: string; currency: string; skus: readonly string[] },
-): Promise<Prices> {
-  const { lease, currency, skus } = input
-  const prices = new Map<string, number>()
-  const missing = skus.filter(sku => {
-    const price = ctx.cache.get(cacheKey(currency, sku))
-    if (price !== undefined) prices.set(sku, price)
-    return price === undefined
+): Promise<Quote> {
+  const { lease, currency, skus, traceparent } = input
+  const asks = skus.map(sku => ({ currency, sku }))
+  const run = { endsAtMs: lease.deadlineMs - ctx.commitReserveMs, signal: lease.signal, traceparent }
+  const answers = await ctx.prices.readBatch(asks, run).catch((error: unknown) => {
+    throw asProblem(error, lease)
   })
-  if (missing.length === 0) return { prices, source: 'live' }
-  const fetched = await ctx.client
-    .fetch({
-      currency,
-      skus: missing,
-      neededByMs: lease.deadlineMs - ctx.commitReserveMs,
-      signal: lease.signal,
-      traceparent: input.traceparent,
-    })
-    .catch((error: unknown) => {
-      throw asProblem(error, lease)
-    })
-  for (const [sku, price] of fetched.prices) {
-    // What is only remembered is not fresh, and the next order asks again.
-    if (fetched.source === 'live') ctx.cache.set(cacheKey(currency, sku), price)
-    prices.set(sku, price)
+  const prices = new Map<string, number>()
+  const unknown: number[] = []
+  let source: Quote['source'] = 'live'
+  for (const [place, { value, passing }] of answers.entries()) {
+    if (passing) source = 'fallback'
+    if (value === undefined) unknown.push(place)
+    else prices.set(skus[place] ?? '', value)
   }
-  if (fetched.unknown.length > 0) throw unknownSkus(skus, fetched.unknown)
-  return { prices, source: fetched.source }
-}
-
-function cacheKey(currency: string, sku: string): string {
-  return `price:v1:${currency}:${sku}`
+  if (unknown.length > 0) throw unknownSkus(unknown)
+  return { prices, source }
 }
 
 /** Too slow is 504, since we stopped waiting; failing or shed is 503, since waiting would not have helped. */
@@ -85,9 +67,9 @@ function asProblem(error: unknown, lease: Lease): unknown {
   return new Problem('pricing-unavailable')
 }
 
-function unknownSkus(skus: readonly string[], unknown: readonly string[]): Problem {
-  const errors = unknown.map(sku => ({
-    pointer: `/items/${skus.indexOf(sku)}/sku`,
+function unknownSkus(places: readonly number[]): Problem {
+  const errors = places.map(place => ({
+    pointer: `/items/${place}/sku`,
     message: 'no price for this SKU',
   }))
   return new Problem('unknown-sku', { errors })

@@ -9,11 +9,14 @@ export function createPriceShelf(
 ): PriceShelf {
   const { fallbackMaxAgeMs, maxBytes } = options
   if (fallbackMaxAgeMs === 0) return { get: () => undefined, set: () => undefined, delete: () => undefined }
-  const prices = new L1<number>({ ttlMs: fallbackMaxAgeMs, maxBytes }, clock)
+  const prices = new L1<number>({ maxBytes }, clock)
+  const kept = { bytes: PRICE_BYTES, ttlMs: fallbackMaxAgeMs }
   const keyOf = (currency: string, sku: string) => `${currency}:${sku}`
   return {
     get: (currency, sku) => prices.get(keyOf(currency, sku)),
-    set: (currency, sku, price) => prices.set(keyOf(currency, sku), price),
+    set: (currency, sku, price) => prices.set(keyOf(currency, sku), price, kept),
     delete: (currency, sku) => prices.delete(keyOf(currency, sku)),
   }
 }
+
+const PRICE_BYTES = 8

@@ -1,4 +1,5 @@
 import type { AdmissionChannels } from '../admission/channels.ts'
+import type { CacheChannels } from '../cache/channels.ts'
 import type { HttpChannels } from '../http/channels.ts'
 import type { IdempotencyChannels } from '../idempotency/channels.ts'
 import type { LeaseChannels } from '../lease/channels.ts'
@@ -9,6 +10,7 @@ import type { StoreChannels } from '../store/channels.ts'
 /** Everything there is to listen to. */
 export interface Channels {
   readonly admission: AdmissionChannels
+  readonly cache: CacheChannels
   readonly http: HttpChannels
   readonly idempotency: IdempotencyChannels
   readonly lease: LeaseChannels

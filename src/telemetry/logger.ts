@@ -17,7 +17,7 @@ export function createLogger(options: LogOptions, destination: DestinationStream
 
 /** Writes what the mechanisms report. Only fields named here are logged: no header, body or key ever is. */
 export function logChannels(logger: Logger, options: LogOptions, channels: Channels): void {
-  const { http, store, outbound, lifecycle } = channels
+  const { cache, http, store, outbound, lifecycle } = channels
   if (options.requests !== 'none') {
     http.ended.subscribe(({ method, route, status, outcome, durationMs, traceId, code, stage, tenant }) => {
       if (options.requests === 'errors' && status < 500) return
@@ -42,6 +42,7 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
   })
   store.trouble.subscribe(({ reason }) => logger.error({ reason }, 'store trouble'))
   outbound.breaker.subscribe(({ state }) => logger.warn({ state }, 'pricing breaker'))
+  cache.hotKey.subscribe(({ key, share, hot }) => logger.info({ key, share, hot }, 'hot key'))
   lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
     logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),
   )

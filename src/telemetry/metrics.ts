@@ -1,9 +1,11 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { type CacheGauges, cacheMetrics } from './cache-metrics.ts'
 import type { Channels } from './channels.ts'
 
 /** What is read at the moment of a scrape. */
 export interface Gauges {
   readonly inFlight: () => number
+  readonly cache: CacheGauges
   readonly ready: () => boolean
 }
 
@@ -104,6 +106,8 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
     commit.observe(durationMs / 1000)
     batch.observe(batchSize)
   })
+
+  cacheMetrics(registry, gauges.cache)
 
   gauge('punctual_ready', '1 while this instance asks for traffic.', () => (gauges.ready() ? 1 : 0))
   const phases = new Gauge({

@@ -17,7 +17,7 @@ const CONTRACT: readonly (readonly [number, readonly string[]])[] = [
   [403, ['forbidden']],
   [404, ['not-found']],
   [405, ['method-not-allowed']],
-  [409, ['idempotency-conflict']],
+  [409, ['idempotency-conflict', 'order-state-conflict']],
   [413, ['payload-too-large']],
   [415, ['unsupported-media-type']],
   [429, ['concurrency-limit']],

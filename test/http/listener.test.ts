@@ -238,7 +238,7 @@ describe('the listener', () => {
     const get = (target: string) =>
       exchange(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     expect(await get('http://x/health/live?a=b')).toMatch(/^HTTP\/1\.1 200 /)
-    expect(await get('http://x/v1/orders')).toMatch(/^HTTP\/1\.1 405 /)
+    expect(await get('http://x/v1/orders')).toMatch(/^HTTP\/1\.1 401 /)
     expect(await get('http://x')).toMatch(/^HTTP\/1\.1 404 /)
     expect(ended.map(({ route }) => route)).toEqual(['/v1/orders', 'unmatched'])
   })

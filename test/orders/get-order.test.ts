@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { getOrder, placeOrder } from '../../src/orders/index.ts'
+import { someId } from '../support/order-write.ts'
 import { orderServices, REQUEST } from './orders-context.ts'
 
 async function withOrder() {
@@ -54,14 +55,46 @@ describe('getting an order', () => {
 
   test('withdrawn ends with the end of its lease, in the stage read', async () => {
     const { clock, store, id, leaseOf, contextOf } = await withOrder()
-    const lease = leaseOf()
+    const lease = leaseOf(50)
     store.onLookup = () => {
-      clock.advance(300)
+      clock.advance(60)
       return { kind: 'withdrawn' }
     }
     const error = await getOrder(contextOf({ lease }), { id }).catch((thrown: unknown) => thrown)
     expect(error).toBe(lease.ended)
     expect(error).toMatchObject({ cause: 'expired', stage: 'read' })
+  })
+
+  test('that takes longer than a reader may wait is a 504 that says so', async () => {
+    const { clock, store, id, contextOf } = await withOrder()
+    store.onLookup = () => {
+      clock.advance(150)
+      return { kind: 'withdrawn' }
+    }
+    await expect(getOrder(contextOf(), { id })).rejects.toMatchObject({
+      code: 'budget-exhausted',
+      extensions: { budgetMs: 200, stage: 'read', committed: 'no' },
+    })
+  })
+
+  test('is a 503 when no further load may start', async () => {
+    const { store, contextOf } = orderServices({ maxConcurrentLoads: 1 })
+    const held = Promise.withResolvers<never>()
+    store.findOrder = () => held.promise
+    const ids = [someId(), someId()]
+    const [first, second] = ids.map(id => getOrder(contextOf(), { id }))
+    await expect(second).rejects.toMatchObject({ code: 'store-unavailable' })
+    held.reject(new TypeError('the end of the test'))
+    await expect(first).rejects.toThrow('the end of the test')
+  })
+
+  test('is read from the store once, for as long as it does not change', async () => {
+    const { store, id, contextOf } = await withOrder()
+    await Promise.all(Array.from({ length: 30 }, () => getOrder(contextOf(), { id })))
+    await getOrder(contextOf(), { id })
+    expect(store.lookups).toBe(1)
+    await getOrder(contextOf({ view: 'masked' }), { id })
+    expect(store.lookups).toBe(2)
   })
 
   test('withdrawn under a lease that stands is a fault of the store', async () => {

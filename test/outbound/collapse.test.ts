@@ -22,6 +22,7 @@ const step = fc.oneof(
       skus: fc.uniqueArray(fc.constantFrom('A', 'B', 'C'), { minLength: 1, maxLength: 3 }),
       leftMs: fc.integer({ min: 1, max: 50 }),
       endedBy: fc.constantFrom('lease' as const, 'limit' as const),
+      fenced: fc.boolean(),
     }),
   },
   {
@@ -37,6 +38,10 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 20 }) }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('hang-up' as const), which: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('move' as const), sku: fc.constantFrom('A', 'B', 'C') }),
+  },
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
@@ -44,6 +49,8 @@ interface Flight {
   readonly call: PriceCall
   readonly landing: PromiseWithResolvers<PriceList>
   readonly waiters: Set<Waiter>
+  /** On the fence's count. */
+  leftAt: number
   end?: 'landed' | 'abandoned'
 }
 
@@ -63,9 +70,12 @@ class Modelled {
   readonly clock = new VirtualClock()
   readonly flights: Flight[] = []
   readonly waiters: Waiter[] = []
+  /** The count of a fence, and each SKU's last move on it. */
+  #now = 0
+  readonly #moves = new Map<string, number>()
   #launched: Flight[] = []
   readonly #fetch = collapse(this.clock)(call => {
-    const flight: Flight = { call, landing: Promise.withResolvers(), waiters: new Set() }
+    const flight: Flight = { call, landing: Promise.withResolvers(), waiters: new Set(), leftAt: 0 }
     this.#launched.push(flight)
     return flight.landing.promise
   })
@@ -74,25 +84,37 @@ class Modelled {
     if (step.do === 'call') this.call(step)
     if (step.do === 'land') this.land(step.which, step.how)
     if (step.do === 'hang-up') this.hangUp(step.which)
+    if (step.do === 'move') this.#moves.set(step.sku, ++this.#now)
     if (step.do === 'advance') await this.advance(step.ms)
     await promisesSettled()
     await this.compare()
   }
 
-  /** Takes part in what is in flight, and launches what is not, one flight for each SKU. */
-  call({ currency, skus, leftMs, endedBy }: Omit<Step & { do: 'call' }, 'do'>): void {
+  /** Takes part in what is in flight and new enough, and launches the rest, one flight for each SKU. */
+  call({ currency, skus, leftMs, endedBy, fenced }: Omit<Step & { do: 'call' }, 'do'>): void {
     const request = new AbortController()
     const endsAtMs = this.clock.nowMs() + leftMs
-    const call: PriceCall = { currency, skus, endsAtMs, endedBy, signal: request.signal, traceparent: '' }
-    const open = skus.map(sku =>
-      this.open().find(one => one.call.currency === currency && one.call.skus[0] === sku),
-    )
+    const notBefore = fenced ? Math.max(...skus.map(sku => this.#moves.get(sku) ?? 0)) : 0
+    const call: PriceCall = {
+      currency,
+      skus,
+      endsAtMs,
+      endedBy,
+      signal: request.signal,
+      traceparent: '',
+      ...(fenced && { fence: { now: this.#now, notBefore } }),
+    }
+    const open = skus.map(sku => {
+      const latest = this.flights.findLast(one => one.call.currency === currency && one.call.skus[0] === sku)
+      return latest?.end === undefined && (latest?.leftAt ?? 0) >= notBefore ? latest : undefined
+    })
     const outcome = this.#fetch(call).catch((error: unknown) => error)
     const missing = skus.filter((_, index) => open[index] === undefined)
     expect(this.#launched.map(flight => [flight.call.currency, ...flight.call.skus])).toEqual(
       missing.map(sku => [currency, sku]),
     )
     const flights = new Set([...open.filter(flight => flight !== undefined), ...this.#launched])
+    for (const flight of this.#launched) flight.leftAt = fenced ? this.#now : 0
     this.flights.push(...this.#launched)
     this.#launched = []
     const waiter: Waiter = { call, request, flights, prices: new Map(), unknown: [], outcome }
@@ -183,13 +205,43 @@ describe('the collapse', () => {
   test('of 10,000 identical quotes makes one call, and gives each of them its price', async () => {
     const modelled = new Modelled()
     for (let calls = 0; calls < 10_000; calls++) {
-      modelled.call({ currency: 'USD', skus: ['A'], leftMs: 50, endedBy: 'lease' })
+      modelled.call({ currency: 'USD', skus: ['A'], leftMs: 50, endedBy: 'lease', fenced: false })
     }
     expect(modelled.flights).toHaveLength(1)
     modelled.land(0, 'price')
     const prices = await Promise.all(modelled.waiters.map(({ outcome }) => outcome))
     expect(prices).toHaveLength(10_000)
     for (const price of prices) expect(price).toEqual(listOf('A', 0))
+  })
+
+  test('gives nobody a price that was asked for before its fence wants it, and forgets no later flight', async () => {
+    const landings: PromiseWithResolvers<PriceList>[] = []
+    const fetch = collapse(new VirtualClock())(() => {
+      const landing = Promise.withResolvers<PriceList>()
+      landings.push(landing)
+      return landing.promise
+    })
+    const { signal } = new AbortController()
+    const call = {
+      currency: 'USD',
+      skus: ['A'],
+      endsAtMs: 2_000,
+      endedBy: 'lease' as const,
+      signal,
+      traceparent: '',
+    }
+    const early = fetch({ ...call, fence: { now: 6, notBefore: 3 } })
+    const along = fetch({ ...call, fence: { now: 9, notBefore: 6 } })
+    expect(landings).toHaveLength(1)
+    const late = fetch({ ...call, fence: { now: 9, notBefore: 7 } })
+    expect(landings).toHaveLength(2)
+    landings[0]?.resolve(listOf('A', 1))
+    expect([await early, await along]).toEqual([listOf('A', 1), listOf('A', 1)])
+    // The end of the old flight leaves the new one where newcomers find it, with a fence or without.
+    const later = [fetch({ ...call, fence: { now: 9, notBefore: 9 } }), fetch(call)]
+    expect(landings).toHaveLength(2)
+    landings[1]?.resolve(listOf('A', 2))
+    expect(await Promise.all([late, ...later])).toEqual([listOf('A', 2), listOf('A', 2), listOf('A', 2)])
   })
 
   test('does not take part for a request that has ended', async () => {

@@ -1,4 +1,5 @@
-import { L1 } from '../../src/cache/index.ts'
+import { Cache, cacheChannels } from '../../src/cache/index.ts'
+import { cacheOptions } from '../../src/cache/options.ts'
 import { Lease } from '../../src/lease/index.ts'
 import {
   OutboundFailure,
@@ -6,13 +7,16 @@ import {
   type PriceRequest,
   type PricingClient,
 } from '../../src/outbound/index.ts'
-import type { PricingContext } from '../../src/pricing/index.ts'
+import { cachedPrices, type PricingContext } from '../../src/pricing/index.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 export const COMMIT_RESERVE_MS = 20
 
+// Prices end at their moment and not by chance, and are loaded anew only when a quote finds none.
+const STEADY = { jitterRatio: 0, refreshAheadRatio: 0 }
+
 /** A pricing context with a client that answers as `answer` does: at 100 for every SKU, unless told otherwise. */
-export function pricedContext() {
+export function pricedContext(options: object = {}) {
   const clock = new VirtualClock()
   const requests: PriceRequest[] = []
   const stub = {
@@ -23,18 +27,22 @@ export function pricedContext() {
       source: 'live',
     }),
   }
-  const client = {
-    fetch: (request: PriceRequest) => {
+  const client: Pick<PricingClient, 'fetch'> = {
+    fetch: request => {
       requests.push(request)
       return stub.answer(request)
     },
-  } as unknown as PricingClient
-  const ctx: PricingContext = {
-    cache: new L1<number>({ ttlMs: 20_000, maxBytes: 65_536 }, clock),
-    client,
-    commitReserveMs: COMMIT_RESERVE_MS,
   }
-  return { clock, ctx, requests, stub, leaseOf: (budgetMs = 200) => new Lease(clock, budgetMs, 0, () => {}) }
+  const cache = new Cache(cacheOptions.parse({ ...STEADY, ...options }), { clock, channels: cacheChannels() })
+  const ctx: PricingContext = { prices: cachedPrices(cache, client), commitReserveMs: COMMIT_RESERVE_MS }
+  return {
+    clock,
+    cache,
+    ctx,
+    requests,
+    stub,
+    leaseOf: (budgetMs = 200) => new Lease(clock, budgetMs, 0, () => {}),
+  }
 }
 
 /** Pricing fails in this way. */

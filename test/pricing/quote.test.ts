@@ -5,8 +5,8 @@ import { COMMIT_RESERVE_MS, failing, pricedContext } from './priced-context.ts'
 
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`
 
-function quoting() {
-  const context = pricedContext()
+function quoting(options = {}) {
+  const context = pricedContext(options)
   const { ctx, leaseOf } = context
   const ask = (skus: readonly string[], { currency = 'USD', lease = leaseOf() } = {}) =>
     quote(ctx, { lease, traceparent: TRACEPARENT, currency, skus })
@@ -97,14 +97,20 @@ describe('a quote', () => {
     expect(await ask(['A'])).toMatchObject({ source: 'live' })
   })
 
-  test('does not remember that a SKU was unknown', async () => {
-    const { requests, stub, ask } = quoting()
+  test('remembers for negativeSeconds that a SKU is unknown, and still says where it stands', async () => {
+    const { clock, requests, stub, ask } = quoting({ negativeSeconds: 2 })
     const { answer } = stub
     stub.answer = async ({ skus }) => ({ prices: new Map(), unknown: skus, bad: [], source: 'live' })
     await expect(ask(['A'])).rejects.toMatchObject({ code: 'unknown-sku' })
     stub.answer = answer
+    clock.advance(2_000)
+    await expect(ask(['B', 'A'])).rejects.toMatchObject({
+      code: 'unknown-sku',
+      extensions: { errors: [{ pointer: '/items/1/sku' }] },
+    })
+    expect(askedSkus(requests)).toEqual([['A'], ['B']])
+    clock.advance(1)
     expect(await ask(['A'])).toEqual({ prices: new Map([['A', 100]]), source: 'live' })
-    expect(requests).toHaveLength(2)
   })
 
   test.each(['failed', 'refused', 'shed'] as const)('that %s is pricing-unavailable', async kind => {
@@ -157,6 +163,13 @@ describe('pricesAtHand', () => {
     clock.advance(20_001)
     expect(pricesAtHand(ctx, 'USD', ['A', 'B'])).toBeUndefined()
     expect(requests).toHaveLength(1)
+  })
+
+  test('of a SKU that is unknown gives nothing, and leaves it to the quote to say so', async () => {
+    const { ctx, stub, ask } = quoting()
+    stub.answer = async ({ skus }) => ({ prices: new Map(), unknown: skus, bad: [], source: 'live' })
+    await expect(ask(['A'])).rejects.toMatchObject({ code: 'unknown-sku' })
+    expect(pricesAtHand(ctx, 'USD', ['A'])).toBeUndefined()
   })
 
   test('takes a price of zero for a price', async () => {

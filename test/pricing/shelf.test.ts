@@ -32,6 +32,7 @@ describe('the price shelf', () => {
   test('with an age of 0 remembers nothing', () => {
     const { shelf } = shelved(0)
     shelf.set('USD', 'A', 1)
+    expect(shelf.get('USD', 'A')).toBeUndefined()
     shelf.delete('USD', 'A')
     expect(shelf.get('USD', 'A')).toBeUndefined()
   })
