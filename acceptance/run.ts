@@ -4,6 +4,7 @@
  * Exit 0 when all passed, 1 when any failed, 2 when a name is unknown.
  */
 import { budget } from './scenarios/budget.ts'
+import { cache } from './scenarios/cache.ts'
 import { concurrency } from './scenarios/concurrency.ts'
 import { contract } from './scenarios/contract.ts'
 import { degrade } from './scenarios/degrade.ts'
@@ -19,6 +20,7 @@ const SCENARIOS: readonly Scenario[] = [
   degrade,
   slowDependency,
   concurrency,
+  cache,
   lifecycle,
 ]
 

@@ -21,6 +21,9 @@ const PATIENT: Json = {
   outbound: { ...WIDE_BUDGETS.outbound, breaker: { minimumRps: 100_000 } },
 }
 
+// A price is used again for as short a time as it can be.
+const FORGETFUL: Json = { ...PATIENT, cache: { ...WIDE_BUDGETS.cache, l1Seconds: 1, negativeSeconds: 0 } }
+
 /**
  * Pricing that is slow: it costs each caller its share of the budget and no more, orders share what they ask for,
  * nobody's end is another's, and every attempt is accounted for.
@@ -37,7 +40,7 @@ export const slowDependency: Scenario = {
     await concerned(patient)
     await hedged(patient)
     await accounted(patient, 'all that was shared, hedged and left')
-    const forgetful = await openBench(trial, { ...PATIENT, cache: { l1Seconds: 1 } })
+    const forgetful = await openBench(trial, FORGETFUL)
     await remembered(forgetful)
     await accounted(forgetful, 'the outage')
   },

@@ -17,9 +17,10 @@ export interface Bench {
   readonly admin: Client
 }
 
-export async function openBench(trial: Trial, config: Json = {}): Promise<Bench> {
+/** `folder`: an existing one, to find there what another server has stored. */
+export async function openBench(trial: Trial, config: Json = {}, folder?: string): Promise<Bench> {
   const pricing = await trial.pricing()
-  const server = await trial.server({ pricingUrl: pricing.url, config })
+  const server = await trial.server({ pricingUrl: pricing.url, config, ...(folder && { folder }) })
   const as = {
     full: trial.client(server.port, KEYS.full),
     masked: trial.client(server.port, KEYS.masked),
@@ -38,4 +39,5 @@ export async function openBench(trial: Trial, config: Json = {}): Promise<Bench>
 export const WIDE_BUDGETS = {
   deadline: { requestBudgetMs: 12_000 },
   outbound: { leaseMs: 11_000, totalMs: 10_500, attemptMs: 5_000 },
+  cache: { waitTimeoutMs: 6_000, loadTimeoutMs: 5_400, queryTimeoutMs: 4_500 },
 } satisfies Json

@@ -32,6 +32,16 @@ export class Client {
     return this.send('POST', '/v1/orders', { ...usual, ...headers }, bytes)
   }
 
+  /** Cancels an order; without a body, as most would. */
+  cancel(key: string, id: string, headers: Headers = {}, body?: string): Promise<Answer> {
+    return this.send('POST', `/v1/orders/${id}/cancel`, { 'idempotency-key': key, ...headers }, body)
+  }
+
+  /** Lists orders by a query that is percent-encoded here. */
+  list(query: Readonly<Record<string, string>>, headers: Headers = {}): Promise<Answer> {
+    return this.get(`/v1/orders?${new URLSearchParams(query)}`, headers)
+  }
+
   send(method: string, path: string, headers: Headers = {}, body?: string | Uint8Array): Promise<Answer> {
     const credential = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }

@@ -11,7 +11,7 @@ export type Behaviour =
   /** Promises more bytes than it sends, then closes. */
   | { readonly kind: 'truncate' }
   | { readonly kind: 'reset' }
-  /** Never answers; `release()` lets the answers go that are still wanted. */
+  /** Never answers; `release()` lets the answers go that are still wanted, with the prices of when they were asked for. */
   | { readonly kind: 'hold' }
 
 export interface Call {
@@ -23,10 +23,13 @@ export interface Call {
 
 /**
  * Pricing stand-in: the pricing service of the contract (`POST /v1/prices:batch`), which does at each moment what
- * a check tells it to, and remembers who called. Any SKU has a price, except those that begin with `NONE`.
+ * a check tells it to, and remembers who called. Any SKU has a price, except those that begin with `NONE`, until it is
+ * given another one.
  */
 export class PricingStandIn {
   behaviour: Behaviour = { kind: 'answer' }
+  /** By SKU, in minor units: what is asked for one piece from now on. */
+  readonly prices = new Map<string, number>()
   readonly calls: Call[] = []
   readonly #server = createServer((incoming, outgoing) => {
     // A caller that leaves in the middle of its request is no fault of the stand-in.
@@ -73,7 +76,8 @@ export class PricingStandIn {
       call.abandoned = !outgoing.writableFinished
     })
     const behaviour = this.behaviour
-    const answer = () => say(outgoing, 200, JSON.stringify(priceList(skus)))
+    const list = JSON.stringify(this.#priceList(skus))
+    const answer = () => say(outgoing, 200, list)
     switch (behaviour.kind) {
       case 'answer':
         if (behaviour.delayMs === undefined) answer()
@@ -93,19 +97,19 @@ export class PricingStandIn {
         return
     }
   }
+
+  #priceList(skus: readonly string[]) {
+    const known = (sku: string) => this.prices.has(sku) || !sku.startsWith('NONE')
+    return {
+      prices: skus.filter(known).map(sku => ({ sku, unitPrice: this.prices.get(sku) ?? unitPriceOf(sku) })),
+      unknown: skus.filter(sku => !known(sku)),
+    }
+  }
 }
 
-/** What the stand-in asks for one piece, in minor units. */
+/** What the stand-in asks for one piece unless it is told otherwise, in minor units. */
 export function unitPriceOf(sku: string): number {
   return 100 + (sku.length % 50)
-}
-
-function priceList(skus: readonly string[]) {
-  const known = skus.filter(sku => !sku.startsWith('NONE'))
-  return {
-    prices: known.map(sku => ({ sku, unitPrice: unitPriceOf(sku) })),
-    unknown: skus.filter(sku => sku.startsWith('NONE')),
-  }
 }
 
 function say(outgoing: ServerResponse, status: number, body: string, contentType = 'application/json'): void {

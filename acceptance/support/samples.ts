@@ -13,6 +13,11 @@ export function freshSku(): string {
   return `SKU-${process.pid}-${++serial}`
 }
 
+/** A customer that has no orders yet. */
+export function freshCustomer(): string {
+  return `customer-${process.pid}-${++serial}`
+}
+
 export interface SampleOrder {
   customerId: string
   currency: string

@@ -17,3 +17,8 @@ export async function until<Found>(
     await new Promise(resolve => setTimeout(resolve, STEP_MS))
   }
 }
+
+/** Waits out a time that the server was configured to keep; for what ends without a sign. */
+export function passed(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3'
 import type { Answer } from '../../support/answer.ts'
 import type { Bench } from '../../support/bench.ts'
-import { created, problem, same, status } from '../../support/expect.ts'
+import { created, pageOf, problem, same, status } from '../../support/expect.ts'
 import { Metrics } from '../../support/metrics.ts'
 import { eventually, promptly } from '../../support/promptly.ts'
-import { freshKey, type SampleOrder, sampleOrder } from '../../support/samples.ts'
+import { freshCustomer, freshKey, type SampleOrder, sampleOrder } from '../../support/samples.ts'
 import { until } from '../../support/until.ts'
 
 const ANSWER_LIMIT_MS = 250
@@ -12,7 +12,9 @@ const REQUESTS = 10
 
 /** Another process holds the database locked: everyone is told in time, nothing is half done, and it passes. */
 export async function lockedStore({ trial, api, nobody, server, admin }: Bench): Promise<void> {
-  const before = await eventually(api, freshKey(), sampleOrder())
+  const customerId = freshCustomer()
+  const before = await eventually(api, freshKey(), sampleOrder({ customerId }))
+  const { id } = created(before)
   const refused: { key: string; request: SampleOrder }[] = []
   const ask = () => {
     const order = { key: freshKey(), request: sampleOrder() }
@@ -36,12 +38,19 @@ export async function lockedStore({ trial, api, nobody, server, admin }: Bench):
     }
   })
 
-  await trial.check('while the store is locked, orders can be read', async () => {
-    const read = async () => [await api.get(String(before.headers.location))]
+  const cancelKey = freshKey()
+  await trial.check('while the store is locked, a cancel ends inside its budget', async () => {
+    await promptly([0, ANSWER_LIMIT_MS], async () => [await api.cancel(cancelKey, id)], unstored)
+  })
+
+  await trial.check('while the store is locked, orders can be read and listed', async () => {
+    const read = async () => [await api.get(`/v1/orders/${id}`)]
     await promptly([0, 50], read, answer => {
       status(answer, 200)
       same(answer.body, before.body, 'the body')
     })
+    const list = async () => [await api.list({ customerId, limit: '1' })]
+    await promptly([0, 50], list, answer => same(pageOf(answer).orders[0]?.id, id, 'the id'))
   })
 
   await trial.check('while the store is locked, readiness says degraded and liveness does not', async () => {
@@ -59,8 +68,10 @@ export async function lockedStore({ trial, api, nobody, server, admin }: Bench):
     await until('an order', async () => (await api.order(freshKey(), sampleOrder())).status === 201)
   })
 
-  await trial.check('nothing of what was refused was stored: each key makes its order now', async () => {
+  await trial.check('nothing of what was refused was stored: each key does now what it was for', async () => {
     for (const { key, request } of refused) created(await eventually(api, key, request))
+    same((await api.get(`/v1/orders/${id}`)).body, before.body, 'the order that was not cancelled')
+    await until('the cancel', async () => (await api.cancel(cancelKey, id)).status === 200)
   })
 
   await trial.check('once it is free, readiness comes back', async () => {

@@ -1,7 +1,8 @@
 import { type Answer, tally } from '../../support/answer.ts'
 import type { Bench } from '../../support/bench.ts'
-import { answered, created, demand, problem, same } from '../../support/expect.ts'
+import { created, demand, problem, same } from '../../support/expect.ts'
 import { freshKey, orderBytes, sampleOrder } from '../../support/samples.ts'
+import { together } from '../../support/together.ts'
 import type { Trial } from '../../support/trial.ts'
 import { until } from '../../support/until.ts'
 import { idle } from './idle.ts'
@@ -146,18 +147,14 @@ async function recovered({ api }: Bench): Promise<void> {
   await until('an order', async () => (await api.order(freshKey(), sampleOrder())).status === 201, 10_000)
 }
 
-/** Connects `count` sockets, then writes a request on each in one go, and gives the answers. */
-async function released(
+/** Releases `count` orders together. */
+function released(
   trial: Trial,
   port: number,
   count: number,
   key: () => string,
   body?: string,
 ): Promise<Answer[]> {
-  const connections = await Promise.all(Array.from({ length: count }, () => trial.connect(port)))
-  const requests = connections.map(() => orderBytes(key(), body ?? JSON.stringify(sampleOrder())))
-  for (const [index, connection] of connections.entries()) connection.send(requests[index] as Buffer)
-  const answers = await Promise.all(connections.map(connection => connection.read()))
-  for (const connection of connections) connection.destroy()
-  return answers.map(answered)
+  const bytes = () => orderBytes(key(), body ?? JSON.stringify(sampleOrder()))
+  return together(trial, port, Array.from({ length: count }, bytes))
 }

@@ -17,23 +17,15 @@ const PRESENT = [
   'punctual_event_loop_lag_seconds',
   'punctual_outbound_attempts_total',
   'punctual_outbound_retries_total',
+  'punctual_outbound_hedges_total',
   'punctual_outbound_breaker_state',
   'punctual_outbound_calls_total',
+  'punctual_outbound_batch_size',
+  'punctual_fallback_served_total',
   'punctual_downstream_unavailable_total',
   'punctual_idempotency_total',
   'punctual_store_commit_seconds',
   'punctual_store_commit_batch_size',
-  'punctual_ready',
-]
-const LATER = [
-  'punctual_outbound_hedges_total',
-  'punctual_outbound_batch_size',
-  'punctual_fallback_served_total',
-  'punctual_outbox_backlog',
-  'punctual_outbox_oldest_age_seconds',
-  'punctual_outbox_delivered_total',
-  'punctual_outbox_failed_total',
-  'punctual_outbox_dead',
   'punctual_cache_requests_total',
   'punctual_cache_loads_total',
   'punctual_cache_flights_total',
@@ -42,8 +34,16 @@ const LATER = [
   'punctual_cache_invalidations_total',
   'punctual_cache_in_flight',
   'punctual_cache_hot_keys',
+  'punctual_ready',
   'punctual_phase_seconds',
   'punctual_drain_dropped_total',
+]
+const LATER = [
+  'punctual_outbox_backlog',
+  'punctual_outbox_oldest_age_seconds',
+  'punctual_outbox_delivered_total',
+  'punctual_outbox_failed_total',
+  'punctual_outbox_dead',
 ]
 
 /** What must hold after any amount of requests: metrics, logs and the admin listener tell the truth and no more. */

@@ -47,6 +47,26 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
     'lifecycle.drainSeconds',
   ],
   'a busy timeout beyond the budget': [{ store: { sqlite: { busyTimeoutMs: 200 } } }, 'busyTimeoutMs'],
+  'a first tier that outlives the second': [
+    { cache: { l2Minutes: 1, l1Seconds: 60 } },
+    'cache.l2Minutes × 60 > cache.l1Seconds > cache.negativeSeconds',
+    '60 > 60 > 2',
+  ],
+  'absences that outlive what is there': [
+    { cache: { l1Seconds: 2, negativeSeconds: 2 } },
+    'cache.l2Minutes × 60 > cache.l1Seconds > cache.negativeSeconds',
+    '600 > 2 > 2',
+  ],
+  'a query that may outlast its load': [
+    { cache: { queryTimeoutMs: 90, loadTimeoutMs: 90 } },
+    'cache.queryTimeoutMs (90)',
+    'cache.loadTimeoutMs (90)',
+  ],
+  'a wait for a load beyond the budget': [
+    { cache: { waitTimeoutMs: 200 } },
+    'cache.waitTimeoutMs (200)',
+    'deadline.requestBudgetMs (200)',
+  ],
   'several unknown keys and bounds at once': [
     { http: { porrt: 1, keepAliveTimeoutMs: -1 }, capacity: { permits: 5 }, log: { level: 'loud' } },
     'http.porrt',
@@ -60,11 +80,15 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
       outbound: { leaseMs: 500 },
       lifecycle: { drainSeconds: 30 },
       store: { sqlite: { busyTimeoutMs: 5_000 } },
+      cache: { l1Seconds: 1, queryTimeoutMs: 500, waitTimeoutMs: 500 },
     },
     'capacity.maxConcurrent',
     'outbound.leaseMs',
     'lifecycle.drainSeconds',
     'busyTimeoutMs',
+    'cache.l1Seconds',
+    'cache.queryTimeoutMs',
+    'cache.waitTimeoutMs',
   ],
   'an unknown key beside a contradiction': [
     { http: { porrt: 1 }, outbound: { leaseMs: 500 } },

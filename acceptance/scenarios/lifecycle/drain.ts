@@ -3,6 +3,7 @@ import { type Answer, jsonOf, tally } from '../../support/answer.ts'
 import { WIDE_BUDGETS } from '../../support/bench.ts'
 import { between, created, demand, same, status } from '../../support/expect.ts'
 import { KEYS } from '../../support/keys.ts'
+import { later } from '../../support/later.ts'
 import { Metrics } from '../../support/metrics.ts'
 import { freshKey, sampleOrder } from '../../support/samples.ts'
 import { type Json, temporaryFolder } from '../../support/server.ts'
@@ -33,9 +34,7 @@ export async function drain(trial: Trial): Promise<void> {
   })
 
   pricing.behaviour = { kind: 'hold' }
-  const pending = Promise.all(orders.map(({ key, request }) => api.order(key, request)))
-  // Judged when it is awaited; until then a request that is dropped must not end the acceptance itself.
-  pending.catch(() => {})
+  const pending = later(Promise.all(orders.map(({ key, request }) => api.order(key, request))))
   await until('all requests to be in flight', async () => {
     const metrics = await Metrics.read(admin)
     return metrics.sum('punctual_admission_in_flight') === IN_FLIGHT && pricing.calls.length > 0
