@@ -1,8 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { outboundChannels, PricingClient } from '../../src/outbound/index.ts'
 import { outboundOptions } from '../../src/outbound/options.ts'
 import { createPriceShelf } from '../../src/pricing/index.ts'
@@ -10,6 +8,7 @@ import { systemClock } from '../../src/runtime/index.ts'
 import { KEYS } from '../support/keys.ts'
 import { startServer } from '../support/server.ts'
 import { type Bench, type Figure, median, percentile } from './figure.ts'
+import { heapAfterGc } from './heap.ts'
 
 /**
  * What the outbound chain spares the pricing service and its callers, each mechanism on and off in one run, against
@@ -267,16 +266,6 @@ async function aborted(service: Service, calls: number): Promise<Figure[]> {
     },
     { what: 'sockets and timers that they left', measured: leftBehind, unit: '', wanted: { atMost: 0 } },
   ]
-}
-
-async function heapAfterGc(): Promise<number> {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
-  for (let pass = 0; pass < 3; pass++) {
-    await new Promise(resolve => setTimeout(resolve, 50))
-    gc()
-  }
-  return process.memoryUsage().heapUsed
 }
 
 function openResources(): number {
