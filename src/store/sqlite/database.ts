@@ -12,12 +12,12 @@ import type { ConnectionOptions } from './protocol.ts'
  *   pages                          1,000    2,000    4,000   16,000
  *   orders/s                      13,100   19,000   21,100   24,900
  *   longest commit, ms                20       30       36       75
- *   with the lists' index         11,100   11,900   12,700   16,100
- *   longest commit, ms                28       45       79       95
+ *   orders/s with lists' index    11,100   11,900   12,700   16,100
  *
- * 2,000: SQLite's own default of 1,000 cost a third of the throughput (7 % since the index), and from 4,000 on one checkpoint takes
- * longer than a lease keeps for its commit. Passive checkpoints from a thread of their own cut the longest commit
- * from 30 ms to 20 and moved the throughput by less than the noise: not worth a third thread on two cores.
+ * 2,000: SQLite's own default of 1,000 costs throughput, a third of it before the index of the lists and 7 % with it,
+ * and from 4,000 on one checkpoint takes longer than a lease keeps for its commit. Passive checkpoints from a thread
+ * of their own cut the longest commit from 30 ms to 20 and moved the throughput by less than the noise: not worth a
+ * third thread on two cores.
  */
 const CHECKPOINT_PAGES = 2_000
 
