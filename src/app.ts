@@ -55,13 +55,14 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
   const { commitReserveMs, settleGraceMs, requestBudgetMs } = config.deadline
   const { maxConcurrent } = config.capacity
-  // Fresh prices and remembered ones share the cache's memory.
-  const maxBytes = config.cache.maxBytes / 2
+  // A quarter of the cache's memory is for prices that serve while pricing is down.
+  const shelfBytes = Math.floor(config.cache.maxBytes / 4)
   const store = await openStore(config.store, {
     clock,
     channels: channels.store,
     settleGraceMs,
-    maxPending: maxConcurrent,
+    // Each request at most one at a time, and beside them the loads that refresh ahead.
+    maxPending: maxConcurrent + config.cache.maxConcurrentLoads,
   })
   const undo: (() => unknown)[] = [() => store.close()]
   try {
@@ -82,10 +83,16 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     const client = new PricingClient(bundled?.baseUrl ?? config.outbound.baseUrl, config.outbound, {
       channels: channels.outbound,
       clock,
-      shelf: createPriceShelf({ fallbackMaxAgeMs: config.outbound.fallbackMaxAgeMs, maxBytes }, clock),
+      shelf: createPriceShelf(
+        { fallbackMaxAgeMs: config.outbound.fallbackMaxAgeMs, maxBytes: shelfBytes },
+        clock,
+      ),
     })
     undo.push(() => client.close())
-    const cache = new Cache({ ...config.cache, maxBytes }, { clock, channels: channels.cache })
+    const cache = new Cache(
+      { ...config.cache, maxBytes: config.cache.maxBytes - shelfBytes },
+      { clock, channels: channels.cache },
+    )
     undo.push(() => cache.close())
     logger.info(config.cache.hotKeys, 'hot key thresholds')
 

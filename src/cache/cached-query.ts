@@ -50,8 +50,17 @@ export class CachedQuery<Asked, Value> {
     const key = this.#query.keyOf(asked)
     const entry = tiers.look(key)
     if (entry === undefined) return undefined
+    tiers.countRead(key, entry)
     if (tiers.isAgeing(entry) && this.#refresh(key, asked)) tiers.postpone(entry)
     return entry.loaded as Loaded<Value>
+  }
+
+  /** What memory holds of all of them; undefined, and no read at all, when it lacks one or holds that it is not there. */
+  peekAll(asks: readonly Asked[]): readonly Value[] | undefined {
+    for (const asked of asks) {
+      if (this.#parts.tiers.look(this.#query.keyOf(asked))?.loaded.value === undefined) return undefined
+    }
+    return asks.map(asked => this.peek(asked)?.value as Value)
   }
 
   /**
@@ -151,7 +160,7 @@ export class CachedQuery<Asked, Value> {
 
   #missed(asked: Asked): Question<Asked> {
     const key = this.#query.keyOf(asked)
-    this.#parts.tiers.missed(key)
+    this.#parts.tiers.countMiss(key)
     return { asked, key, tags: this.#query.tagsOf(asked) }
   }
 
@@ -200,8 +209,8 @@ export class CachedQuery<Asked, Value> {
     const { loaded, ticket } = await tiers.askSecond(key, tags, flight.signal)
     if (flight.ended) return
     // Meanwhile a tag may have moved and a later flight have landed: newer than the tier's answer, and at hand.
-    const held = tiers.inMemory(key) as Loaded<Value> | undefined
-    if (held !== undefined) return flight.land(held)
+    const held = tiers.look(key)
+    if (held !== undefined) return flight.land(held.loaded as Loaded<Value>)
     if (loaded === undefined) return this.#load(flight, question, this.#alone(key, ticket))
     tiers.keep(loaded, { key, tags, stamp })
     flight.land(loaded as Loaded<Value>)

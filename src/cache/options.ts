@@ -36,7 +36,7 @@ export const cacheOptions = group({
     trade: 'Higher keeps longer lists, at the price of many small entries.',
   }),
   maxBytes: wholeNumber({
-    is: 'Memory that cached entries may take, by estimate; the least recently used leave first.',
+    is: 'Memory that cached entries may take, by estimate; the least recently used leave first. A quarter of it is for prices that serve while pricing is down.',
     unit: 'bytes',
     default: 16_777_216,
     min: 65_536,

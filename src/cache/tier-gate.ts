@@ -19,6 +19,7 @@ export class TierGate {
   #shutAt = 0
   #count = 0
   #asking = false
+  #putting = 0
   #pauseMs = FIRST_PAUSE_MS
   #timer: Timer | undefined
   #closed = false
@@ -38,9 +39,11 @@ export class TierGate {
     return this.isOpenFor(tags) ? answer : undefined
   }
 
+  /** As many at once as there is room for: a tier that hangs must not pile up what it is to keep. */
   put(key: string, text: string, put: TierPut): void {
-    if (!this.isOpenFor(put.tags)) return
-    Promise.try(() => this.#tier.put(key, text, put)).catch(() => undefined)
+    if (!this.isOpenFor(put.tags) || this.#putting >= MAX_PUTS) return
+    this.#putting++
+    this.#inTime(() => this.#tier.put(key, text, put)).then(() => this.#putting--)
   }
 
   invalidate(tags: readonly string[]): void {
@@ -101,6 +104,7 @@ export class TierGate {
     ask: (signal: AbortSignal) => Promise<Answer>,
     outer?: AbortSignal,
   ): Promise<Answer | undefined> {
+    if (outer?.aborted) return Promise.resolve(undefined)
     return new Promise(resolve => {
       const controller = new AbortController()
       const end = (answer: Answer | undefined) => {
@@ -121,5 +125,6 @@ export class TierGate {
 
 // As many as the fence remembers.
 const MAX_UNSETTLED = 16_384
+const MAX_PUTS = 256
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000

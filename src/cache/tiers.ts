@@ -35,19 +35,20 @@ export class Tiers {
     this.#parts = parts
   }
 
-  /** One read of `key` in memory. */
+  /** What memory holds under `key`; a read only when `countRead` follows. */
   look(key: string): Entry | undefined {
-    const { l1, hotKeys, tally } = this.#parts
-    const entry = l1.get(key)
+    return this.#parts.l1.get(key)
+  }
+
+  countRead(key: string, entry: Entry): void {
+    const { hotKeys, tally } = this.#parts
     hotKeys.noteRead()
-    if (entry === undefined) return undefined
     if (entry.loaded.value === undefined) tally.l1.negative++
     else tally.l1.hit++
     if (++entry.untold === READS_TOLD_AT_ONCE) {
       entry.untold = 0
       hotKeys.observe(key, READS_TOLD_AT_ONCE)
     }
-    return entry
   }
 
   /** Whether the entry that was just looked at is near its end. */
@@ -61,14 +62,11 @@ export class Tiers {
   }
 
   /** The look brought nothing. */
-  missed(key: string): void {
-    this.#parts.tally.l1.miss++
-    this.#parts.hotKeys.observe(key, 1)
-  }
-
-  /** What memory holds, without counting as a read. */
-  inMemory(key: string): Loaded<unknown> | undefined {
-    return this.#parts.l1.get(key)?.loaded
+  countMiss(key: string): void {
+    const { hotKeys, tally } = this.#parts
+    tally.l1.miss++
+    hotKeys.noteRead()
+    hotKeys.observe(key, 1)
   }
 
   /** Whether the second tier may be asked about what carries these tags. */

@@ -9,7 +9,7 @@ export interface ProblemExtensions {
   readonly committed?: 'no' | 'unknown'
 }
 
-/** Where a request breaks its schema: an RFC 6901 pointer into the body (or `/headers/<name>`, `/path`). */
+/** Where a request breaks its schema: an RFC 6901 pointer into the body (or `/headers/<name>`, `/query/<name>`, `/path`). */
 export interface FieldError {
   readonly pointer: string
   readonly message: string

@@ -10,7 +10,7 @@ import { answerProblem, writeResponse } from './response.ts'
 /**
  * The admin listener: metrics, the effective configuration and what operators may do, apart from the API so that no
  * load on one starves the other's port and no balancer can reach it by accident. What changes something takes JSON
- * only, so that no page in an operator's browser can post it.
+ * only, so that no form in an operator's browser can post it.
  */
 export function createAdminServer(deps: {
   /** When set, everything but `/metrics` needs it as a bearer token. */

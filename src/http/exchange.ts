@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Permit } from '../admission/index.ts'
 import { Problem } from '../errors/index.ts'
 import { Lease, type LeaseChannels, LeaseEnd, Settlement } from '../lease/index.ts'
-import type { Clock, TraceContext } from '../runtime/index.ts'
+import type { Clock, Timer, TraceContext } from '../runtime/index.ts'
 import type { Principal } from './auth.ts'
 import { type HttpChannels, outcomeOf } from './channels.ts'
 import { problemBody, problemHeaders } from './problem.ts'
@@ -16,7 +16,8 @@ import { writeResponse } from './response.ts'
  *   pending ──lease expires──▶ budget   504 at once; during a commit the store's verdict answers instead
  *   pending ──response closes unanswered──▶ hangup   499, nothing written
  *
- * When the response closes, whatever happened, the permit is released, the lease closed and the end reported.
+ * When the response closes, whatever happened, the permit is released, the lease closed and the end reported. It closes
+ * once its last byte has left, or when that takes longer than `responseTimeoutMs`.
  */
 export class Exchange {
   readonly lease: Lease
@@ -30,6 +31,7 @@ export class Exchange {
   readonly #settlement: Settlement<'answer' | 'budget' | 'hangup'>
   readonly #startedMs: number
   #status = 499
+  #flushTimer: Timer | undefined
   #problem: Problem | undefined
 
   constructor(
@@ -92,6 +94,7 @@ export class Exchange {
       this.lease.abandon()
     }
     this.lease.close()
+    if (this.#flushTimer !== undefined) this.#deps.clock.clearTimer(this.#flushTimer)
     this.#permit.release()
     this.#deps.httpChannels.ended.publish({
       method: this.#req.method ?? '',
@@ -118,6 +121,15 @@ export class Exchange {
       traceId: this.trace.traceId,
       closing: this.#deps.closes(this.#req),
     })
+    this.#boundFlush()
+  }
+
+  /** A client that reads slowly, or not at all, must not keep a permit; nor one that asked for more than it reads. */
+  #boundFlush(): void {
+    const { socket } = this.#res
+    if (socket !== null && socket.writableLength === 0) return
+    const { clock, responseTimeoutMs } = this.#deps
+    this.#flushTimer = clock.setTimer(() => this.#req.socket.destroy(), responseTimeoutMs)
   }
 }
 
@@ -125,6 +137,8 @@ export interface ExchangeDeps {
   readonly clock: Clock
   readonly leaseChannels: LeaseChannels
   readonly httpChannels: HttpChannels
+  /** How long an answer may take to leave. */
+  readonly responseTimeoutMs: number
   /** Whether the answer to this request tells its connection to close. */
   readonly closes: (req: IncomingMessage) => boolean
 }

@@ -32,21 +32,34 @@ const listQuerySchema = z
     message: 'customerId or idempotencyKey is needed',
   })
 
+// Twice as many as there are, so that several mistakes are told at once.
+const MAX_PARAMETERS = 8
+
 /** What to list. Throws `validation-failed`. */
 export function listQuery(url: string): ListInput {
   const mark = url.indexOf('?')
-  const parameters = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))
-  const repeated = [...new Set(parameters.keys())].filter(name => parameters.getAll(name).length > 1)
-  if (repeated.length > 0) {
-    const errors = repeated.map(name => ({ code: 'custom', path: [name], message: 'stands more than once' }))
-    throw new Problem('validation-failed', { errors: fieldErrors(errors, ['query']) })
+  const text = mark < 0 ? '' : url.slice(mark + 1)
+  const parameters = new Map<string, string>()
+  const repeated: string[] = []
+  // A second `?` belongs to the first name; URLSearchParams would drop it.
+  for (const [name, value] of new URLSearchParams(text.startsWith('?') ? text.replace('?', '%3F') : text)) {
+    // A long query must not cost more than it takes to read it.
+    if (parameters.size + repeated.length === MAX_PARAMETERS) throw refused([name], 'one parameter too many')
+    if (parameters.has(name)) repeated.push(name)
+    parameters.set(name, value)
   }
+  if (repeated.length > 0) throw refused(repeated, 'stands more than once')
   const result = listQuerySchema.safeParse(Object.fromEntries(parameters))
   if (!result.success) {
     throw new Problem('validation-failed', { errors: fieldErrors(result.error.issues, ['query']) })
   }
   const { customerId, idempotencyKey, limit, cursor } = result.data
   return { customerId, idempotencyKey, limit, before: cursor }
+}
+
+function refused(names: readonly string[], message: string): Problem {
+  const issues = names.map(name => ({ code: 'custom', path: [name], message }))
+  return new Problem('validation-failed', { errors: fieldErrors(issues, ['query']) })
 }
 
 function invalid(context: z.RefinementCtx, message: string): never {

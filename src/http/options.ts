@@ -62,6 +62,14 @@ export const httpOptions = group({
     max: 600_000,
     trade: 'Lower cuts slow uploads off; the answer itself is bounded by the budget.',
   }),
+  responseTimeoutMs: wholeNumber({
+    is: 'How long an answer may take to leave for a client that reads slowly; then its connection is cut.',
+    unit: 'ms',
+    default: 5_000,
+    min: 50,
+    max: 600_000,
+    trade: 'Higher suits slower clients, each of which keeps a permit as long.',
+  }),
   keepAliveTimeoutMs: wholeNumber({
     is: 'How long an idle connection is kept.',
     unit: 'ms',

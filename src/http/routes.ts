@@ -89,7 +89,7 @@ export function createRoutes(deps: {
         if (exchange.answered) return
         if (body.length > 0) {
           requireJson(req.headers)
-          parseBody(body, z.strictObject({}))
+          parseBody(body, NOTHING)
         }
       }
       const id = req.params.id ?? ''
@@ -128,6 +128,8 @@ const CANCEL_PATH = /^\/v1\/orders\/[^/]+\/cancel$/
 const PROBLEM_PATH = /^\/problems\/[^/]+$/
 // An answer holds a customer's data: a shared cache must not keep it, a private one must ask before using it.
 const ORDER_HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'private, no-cache']
+
+const NOTHING = z.strictObject({})
 
 function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
   const { principal, lease, trace } = exchange

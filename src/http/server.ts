@@ -30,6 +30,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
   const connections = new Connections()
   const exchangeDeps: ExchangeDeps = {
     ...deps.reporting,
+    responseTimeoutMs: options.responseTimeoutMs,
     closes: req => deps.isDraining() && connections.close(req),
   }
   /** Since when a connection that was accepted after a stall may have waited. */
@@ -112,7 +113,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     requireHostHeader: false,
   })
-  // A peer that stops reading holds its permit while the answer cannot be flushed: this long and no longer.
+  // Of a connection on which nothing moves. Answers that do not leave have a limit of their own.
   server.timeout = options.requestTimeoutMs
   server.on('connection', socket => {
     const since = deps.loopClock.accepted()
@@ -135,7 +136,7 @@ export interface ApiServerDeps {
   readonly requestBudgetMs: number
   readonly gate: Gate
   readonly loopClock: LoopClock
-  readonly reporting: Omit<ExchangeDeps, 'closes'>
+  readonly reporting: Omit<ExchangeDeps, 'closes' | 'responseTimeoutMs'>
   /** While draining, connections are told to close as soon as all they asked for is answered. */
   readonly isDraining: () => boolean
   readonly readiness: () => Readiness

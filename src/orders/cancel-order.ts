@@ -25,7 +25,7 @@ export async function cancelOrder(
   // Each turn ends in an answer unless someone else has changed the order meanwhile; the lease bounds them all.
   for (;;) {
     const order = await currentOrder(ctx, id)
-    if (order.status === 'cancelled') return alreadyCancelled(ctx, scope, print)
+    if (order.status === 'cancelled') return alreadyCancelled(ctx, scope, print, order)
     const atMs = ctx.services.clock.wallMs()
     const written = await commitOrder(ctx, {
       scope,
@@ -45,10 +45,19 @@ async function currentOrder(ctx: OrderContext, id: string): Promise<Order> {
 }
 
 /** By this very request, whose answer is then given again, or by another one. Both became visible at once. */
-async function alreadyCancelled(ctx: OrderContext, scope: KeyScope, print: string): Promise<WrittenOrder> {
-  const { store, ledger } = ctx.services
+async function alreadyCancelled(
+  ctx: OrderContext,
+  scope: KeyScope,
+  print: string,
+  order: Order,
+): Promise<WrittenOrder> {
+  const { store, ledger, reads } = ctx.services
   ctx.lease.enter('lookup')
   const reply = found(await store.findReply(scope, ctx.lease.signal), ctx.lease.signal)
-  if (reply === undefined) throw new Problem('order-state-conflict')
+  if (reply === undefined) {
+    // Another process may have cancelled it: what we tell now must not be contradicted by what we held before.
+    reads.forget(scope, order)
+    throw new Problem('order-state-conflict')
+  }
   return replay(ctx, scope, ledger.judge(reply, print))
 }

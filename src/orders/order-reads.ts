@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { type Cache, type CachedQuery, CacheFailure } from '../cache/index.ts'
 import { orderEtag, type View, viewOrderJson } from '../domain/index.ts'
 import { Problem } from '../errors/index.ts'
-import type { Lookup, OrderWrite, Store, StoredOrder } from '../store/index.ts'
+import type { KeyScope, Lookup, Store, StoredOrder } from '../store/index.ts'
 import type { OrderContext, OrderReply } from './context.ts'
 import { cursorOf } from './cursor.ts'
 
@@ -18,7 +18,7 @@ export interface OrderReads {
   /** What was made under an idempotency key: that never changes once it is there. */
   readonly made: CachedQuery<MadeAsked, { readonly id: string; readonly customerId: string }>
   /** Puts every answer out of date that `write` changes. */
-  forget(write: Pick<OrderWrite, 'tenant' | 'key'>, order: { id: string; customerId: string }): void
+  forget(write: KeyScope, order: { id: string; customerId: string }): void
 }
 
 export interface OrderAsked {
@@ -52,7 +52,7 @@ export function orderReads(cache: Cache, store: Store): OrderReads {
       }),
     }),
     page: cache.query({
-      // Hashed, as hot keys are logged and this is personal.
+      // Hashed, so that its length is bounded and its colons mean nothing.
       keyOf: ({ tenant, view, customerId, limit, before = '' }) =>
         `orders:v1:${tenant}:${view}:${limit}:${before}:${hash('sha256', customerId)}`,
       tagsOf: ({ tenant, customerId }) => [customerTag(tenant, customerId)],
@@ -60,12 +60,11 @@ export function orderReads(cache: Cache, store: Store): OrderReads {
         // One more than asked for tells whether there is another page.
         const page = { limit: limit + 1, before }
         const orders = found(await store.findOrders(tenant, customerId, page, signal), signal) ?? []
-        const shown = orders.slice(0, limit).map(order => ({ id: order.id, ...viewed(order, view) }))
-        return listReply(shown, orders.length > limit)
+        const shown = fitting(orders.slice(0, limit)).map(order => ({ id: order.id, ...viewed(order, view) }))
+        return listReply(shown, orders.length > shown.length)
       }),
     }),
     made: cache.query({
-      // Hashed for the same reason.
       keyOf: ({ tenant, key }) => `made:v1:${tenant}:${hash('sha256', key)}`,
       tagsOf: ({ tenant, key }) => [keyTag(tenant, key)],
       load: eachOf(async ({ tenant, key }, signal) => {
@@ -78,8 +77,10 @@ export function orderReads(cache: Cache, store: Store): OrderReads {
         return { id, customerId }
       }),
     }),
-    forget: ({ tenant, key }, { id, customerId }) =>
-      cache.invalidate([orderTag(id), customerTag(tenant, customerId), keyTag(tenant, key)]),
+    forget: ({ tenant, operation, key }, { id, customerId }) => {
+      const tags = [orderTag(id), customerTag(tenant, customerId)]
+      cache.invalidate(operation === 'orders.create' ? [...tags, keyTag(tenant, key)] : tags)
+    },
   }
 }
 
@@ -96,6 +97,19 @@ export function listReply(orders: readonly (OrderReply & { id: string })[], more
     json: `{"orders":[${bodies}],"nextCursor":${nextCursor}}`,
     etag: `"${hash('sha256', `${nextCursor};${validators}`, 'base64url')}"`,
   }
+}
+
+// A page that is longer ends early: it is then small enough to be kept, and leaves in one go.
+const MAX_PAGE_BYTES = 61_440
+
+/** The first of the orders that fit into a page; one does in any case. */
+function fitting<Order extends StoredOrder>(orders: readonly Order[]): readonly Order[] {
+  let bytes = 0
+  const end = orders.findIndex(({ json }, place) => {
+    bytes += Buffer.byteLength(json) + 1
+    return place > 0 && bytes > MAX_PAGE_BYTES
+  })
+  return end < 0 ? orders : orders.slice(0, end)
 }
 
 function viewed({ version, json }: StoredOrder, view: View): OrderReply {

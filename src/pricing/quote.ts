@@ -21,13 +21,9 @@ export function pricesAtHand(
   currency: string,
   skus: readonly string[],
 ): Quote | undefined {
-  const prices = new Map<string, number>()
-  for (const sku of skus) {
-    const price = ctx.prices.peek({ currency, sku })?.value
-    if (price === undefined) return undefined
-    prices.set(sku, price)
-  }
-  return { prices, source: 'live' }
+  const prices = ctx.prices.peekAll(skus.map(sku => ({ currency, sku })))
+  if (prices === undefined) return undefined
+  return { prices: new Map(skus.map((sku, place) => [sku, prices[place] ?? 0])), source: 'live' }
 }
 
 /**

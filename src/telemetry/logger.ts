@@ -42,7 +42,10 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
   })
   store.trouble.subscribe(({ reason }) => logger.error({ reason }, 'store trouble'))
   outbound.breaker.subscribe(({ state }) => logger.warn({ state }, 'pricing breaker'))
-  cache.hotKey.subscribe(({ key, share, hot }) => logger.info({ key, share, hot }, 'hot key'))
+  cache.hotKey.subscribe(({ key, share, hot }) => {
+    // A digest of what a caller sent could be guessed.
+    logger.info({ key: key.replace(/[0-9a-f]{64}/g, '…'), share, hot }, 'hot key')
+  })
   lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
     logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),
   )

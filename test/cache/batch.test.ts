@@ -208,6 +208,58 @@ describe('a batch before a second tier', () => {
     expect([query.peek('A'), query.peek('B')]).toEqual([undefined, undefined])
   })
 
+  test.each(['lands', 'fails', 'is left by all'])(
+    'puts nothing there that may come of the work of an older load, until that %s',
+    async how => {
+      const second = new StagedTier()
+      const { cache, query, loads, ask } = batched({}, { second })
+      const request = new AbortController()
+      void watch(query.read('A', request.signal))
+      second.gets[0]?.say({ kind: 'missing', ticket: 'older' })
+      await promisesSettled()
+      ask('A', 'B')
+      for (const get of second.gets) get.say({ kind: 'missing', ticket: 'newer' })
+      await promisesSettled()
+      loads[1]?.bring(1, 2)
+      await promisesSettled()
+      expect(second.puts.map(({ key }) => key)).toEqual(['B'])
+      if (how === 'lands') loads[0]?.bring(1)
+      if (how === 'fails') loads[0]?.fail(NO_STORE)
+      if (how === 'is left by all') request.abort(HUNG_UP)
+      cache.invalidate(['A'])
+      second.invalidations[0]?.say()
+      await promisesSettled()
+      ask('A')
+      second.gets.at(-1)?.say({ kind: 'missing', ticket: 'latest' })
+      await promisesSettled()
+      loads[2]?.bring(3)
+      await promisesSettled()
+      expect(second.puts.at(-1)).toMatchObject({ key: 'A', put: { ticket: 'latest' } })
+    },
+  )
+
+  test('keeps single reads of the same key from putting anything there, until it is over', async () => {
+    const second = new StagedTier()
+    const { cache, query, loads, ask } = batched({}, { second })
+    const failing = ask('A')
+    second.gets[0]?.say({ kind: 'missing', ticket: 'older' })
+    await promisesSettled()
+    for (const ticket of ['newer', 'newer still', 'latest']) {
+      void watch(query.read('A'))
+      second.gets.at(-1)?.say({ kind: 'missing', ticket })
+      await promisesSettled()
+      loads.at(-1)?.bring(ticket)
+      await promisesSettled()
+      expect(query.peek('A')).toEqual({ value: ticket })
+      if (ticket === 'newer still') loads[0]?.fail(NO_STORE)
+      cache.invalidate(['A'])
+      second.invalidations.at(-1)?.say()
+      await promisesSettled()
+    }
+    expect(failing.fate).toEqual({ threw: NO_STORE })
+    expect(second.puts.map(({ put }) => put.ticket)).toEqual(['latest'])
+  })
+
   test('whose caller goes meanwhile stops asking it, and loads nothing', async () => {
     const second = new StagedTier()
     const { clock, loads, request, ask } = batched({}, { second })

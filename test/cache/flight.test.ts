@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { Flight, type FlightResult } from '../../src/cache/flight.ts'
-import { CacheFailure } from '../../src/cache/index.ts'
 import { promisesSettled, VirtualClock } from '../support/virtual-clock.ts'
 import { type Watched, watch } from './loads.ts'
 
@@ -219,13 +218,5 @@ describe('the limits of a load', () => {
     clock.turn()
     expect(ends).toEqual(['timeout'])
     expect(flight.signal.aborted).toBe(true)
-  })
-})
-
-test('a failure says why in its kind and in its message', () => {
-  expect(new CacheFailure('refused')).toMatchObject({
-    name: 'CacheFailure',
-    kind: 'refused',
-    message: 'refused',
   })
 })

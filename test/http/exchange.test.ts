@@ -11,11 +11,14 @@ import { traceFrom } from '../../src/runtime/index.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 const BUDGET_MS = 200
+const RESPONSE_TIMEOUT_MS = 5_000
 
 /** Takes down what is written to it; `close` comes when the test says so. */
 class FakeResponse extends EventEmitter {
   readonly heads: { status: number; headers: string[] }[] = []
   readonly bodies: (string | undefined)[] = []
+  /** What the kernel has not taken yet; without a socket the answer waits for those before it. */
+  socket: { writableLength: number } | null = { writableLength: 0 }
 
   writeHead(status: number, headers: string[]): this {
     this.heads.push({ status, headers })
@@ -39,11 +42,18 @@ function exchanging({ chargedMs = 0, draining = false } = {}) {
   const lease = leaseChannels()
   lease.late.subscribe(({ kind }) => late.push(kind))
   const res = new FakeResponse()
+  let cuts = 0
   let releases = 0
   const exchange = new Exchange(
-    { clock, leaseChannels: lease, httpChannels: channels, closes: () => draining },
     {
-      req: { method: 'POST' } as IncomingMessage,
+      clock,
+      leaseChannels: lease,
+      httpChannels: channels,
+      responseTimeoutMs: RESPONSE_TIMEOUT_MS,
+      closes: () => draining,
+    },
+    {
+      req: { method: 'POST', socket: { destroy: () => cuts++ } } as unknown as IncomingMessage,
       res: res as unknown as ServerResponse,
       permit: { release: () => releases++ },
       trace: traceFrom(undefined),
@@ -52,7 +62,7 @@ function exchanging({ chargedMs = 0, draining = false } = {}) {
       chargedMs,
     },
   )
-  return { clock, res, exchange, ended, faults, late, releases: () => releases }
+  return { clock, res, exchange, ended, faults, late, releases: () => releases, cuts: () => cuts }
 }
 
 /** What the routes do with a stage that cannot begin: let it be thrown into the error handler. */
@@ -245,5 +255,32 @@ describe('writeResponse', () => {
     const { res, exchange } = exchanging({ draining: true })
     exchange.answer(200, [], '')
     expect(res.heads[0]?.headers).toEqual(expect.arrayContaining(['Connection', 'close']))
+  })
+})
+
+describe('an answer that does not leave', () => {
+  test.each([
+    ['the kernel does not take all of it', { writableLength: 1 }],
+    ['answers before it have not left', null],
+  ])('is cut after responseTimeoutMs when %s', (_, socket) => {
+    const { clock, res, exchange, cuts } = exchanging()
+    res.socket = socket
+    exchange.answer(200, [], 'body')
+    clock.advance(RESPONSE_TIMEOUT_MS - 1)
+    expect(cuts()).toBe(0)
+    clock.advance(1)
+    expect(cuts()).toBe(1)
+  })
+
+  test('in one go, or in time, is not cut and leaves no timer', () => {
+    for (const socket of [{ writableLength: 0 }, { writableLength: 1 }]) {
+      const { clock, res, exchange, cuts } = exchanging()
+      res.socket = socket
+      exchange.answer(200, [], 'body')
+      res.emit('close')
+      expect(clock.pendingTimers).toBe(0)
+      clock.advance(2 * RESPONSE_TIMEOUT_MS)
+      expect(cuts()).toBe(0)
+    }
   })
 })

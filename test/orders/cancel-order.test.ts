@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Order } from '../../src/domain/index.ts'
 import { fingerprint } from '../../src/idempotency/index.ts'
 import { cancelOrder, getOrder } from '../../src/orders/index.ts'
+import { cancelWrite } from '../support/order-write.ts'
 import { orderServices, REQUEST, TRACEPARENT } from './orders-context.ts'
 
 async function withOrder() {
@@ -62,6 +63,20 @@ describe('cancelling an order', () => {
       })
     }
     expect(store.keys).toBe(2)
+  })
+
+  test('found cancelled by another process is not contradicted afterwards', async () => {
+    const { store, id, contextOf } = await withOrder()
+    const masked = async () =>
+      JSON.parse((await getOrder(contextOf({ view: 'masked' }), { id })).json) as Order
+    expect(await masked()).toMatchObject({ version: 1 })
+    const write = store.writes[0]
+    if (write === undefined) throw new TypeError('an order was placed without a write')
+    await store.commit(cancelWrite(write), new AbortController().signal)
+    await expect(cancelOrder(contextOf(), { key: 'c', id })).rejects.toMatchObject({
+      code: 'order-state-conflict',
+    })
+    expect(await masked()).toMatchObject({ version: 2 })
   })
 
   test('under a key that cancelled another order is a conflict of keys, in whatever state the order is', async () => {

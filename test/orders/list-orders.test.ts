@@ -51,6 +51,29 @@ describe("listing a customer's orders", () => {
     expect((await listed(services.contextOf, { customerId: CUSTOMER, limit: 3 })).nextCursor).toBeNull()
   })
 
+  test('that are large end their page early, and go on with the next', async () => {
+    const services = orderServices()
+    const items = Array.from({ length: 50 }, (_, n) => ({ sku: `${'S'.repeat(50)}-${n}`, quantity: 1_000 }))
+    const ids: string[] = []
+    for (let made = 0; made < 15; made++) {
+      services.clock.advance(1)
+      ids.unshift(await services.place(`key-${made}`, { items }))
+    }
+    const seen: string[] = []
+    for (let before: string | undefined, pages = 0; ; pages++) {
+      const page = await listed(services.contextOf, { customerId: CUSTOMER, before })
+      expect(Buffer.byteLength(page.json)).toBeLessThan(65_536)
+      expect(page.ids.length).toBeGreaterThan(0)
+      seen.push(...page.ids)
+      if (page.nextCursor === null) {
+        expect(pages).toBeGreaterThan(0)
+        break
+      }
+      before = idOfCursor(page.nextCursor)
+    }
+    expect(seen).toEqual(ids)
+  })
+
   test('with none is an empty list, and of another tenant too', async () => {
     const services = orderServices()
     await placed(services, 1)

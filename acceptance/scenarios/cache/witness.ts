@@ -1,6 +1,6 @@
 import { jsonOf } from '../../support/answer.ts'
 import type { Client } from '../../support/client.ts'
-import { type OrderBody, orderOf, pageOf, status } from '../../support/expect.ts'
+import { type OrderBody, orderOf, type Page, pageOf, status } from '../../support/expect.ts'
 
 /** An order as its writer knows it. */
 export interface Known {
@@ -63,9 +63,19 @@ function isShown(way: Way, asked: Known, other: Known): boolean {
 
 async function ordersOf(client: Client, way: Way, known: Known): Promise<readonly OrderBody[]> {
   if (way === 'by its key') return pageOf(await client.list({ idempotencyKey: known.key })).orders
-  if (way !== 'by its id')
-    return pageOf(await client.list({ customerId: known.customerId, limit: '100' })).orders
+  if (way !== 'by its id') return everyPage(client, known.customerId)
   const answer = await client.get(`/v1/orders/${known.id}`)
   status(answer, 200)
   return [orderOf(answer, jsonOf(answer).status === 'cancelled' ? 'cancelled' : 'accepted')]
+}
+
+/** A page may end before its limit, so a customer's orders are what all pages hold. */
+async function everyPage(client: Client, customerId: string): Promise<readonly OrderBody[]> {
+  const orders: OrderBody[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Page = pageOf(await client.list({ customerId, limit: '100', ...(cursor && { cursor }) }))
+    orders.push(...page.orders)
+    cursor = page.nextCursor
+  }
+  return orders
 }
