@@ -175,7 +175,10 @@ export class CachedQuery<Asked, Value> {
     const stamp = fence.now
     const { loaded, ticket } = await tiers.askSecond(key, tags, signal)
     question.ticket = ticket
-    if (loaded === undefined) return
+    const held = tiers.look(key)
+    // Meanwhile a load of its own may have landed: newer than the tier's answer, and at hand.
+    if (held !== undefined) answers[index] = held.loaded as Loaded<Value>
+    if (held !== undefined || loaded === undefined) return
     answers[index] = loaded as Loaded<Value>
     tiers.keep(loaded, { key, tags, stamp })
   }
@@ -248,7 +251,8 @@ export class CachedQuery<Asked, Value> {
     const { permits, options } = this.#parts
     if (permits.refreshes >= Math.ceil(options.maxConcurrentLoads / LOADS_PER_REFRESH)) return false
     if (this.#flights.has(key)) return false
-    this.#load(this.#open(key, 'refreshes'), { asked, key, tags: this.#query.tagsOf(asked) })
+    const question = { asked, key, tags: this.#query.tagsOf(asked) }
+    this.#load(this.#open(key, 'refreshes'), question)
     return true
   }
 }

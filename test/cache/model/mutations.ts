@@ -174,9 +174,4 @@ export const MUTATIONS: readonly Mutation[] = [
     breaks: 'rest',
     edits: [inFlight('return this.#controller.abort(failure)', 'return')],
   },
-  {
-    without: 'the look at the signal before the second tier is asked for a batch',
-    breaks: 'ends',
-    edits: [inQuery('if (missing.length > 0) run.signal.throwIfAborted()', '')],
-  },
 ]
