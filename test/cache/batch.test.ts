@@ -193,6 +193,20 @@ describe('a batch before a second tier', () => {
     expect(tally.l2).toEqual({ hit: 1, miss: 3, negative: 0 })
   })
 
+  test('does not go back behind what landed while the tier was asked', async () => {
+    const second = new StagedTier()
+    const { query, loads, ask } = batched({}, { second })
+    const answers = ask('A')
+    const reading = query.read('A')
+    second.gets[1]?.say({ kind: 'missing', ticket: 'ticket' })
+    await promisesSettled()
+    loads[0]?.bring('newer')
+    await reading
+    second.gets[0]?.say({ kind: 'found', text: '{"value":"older"}' })
+    await promisesSettled()
+    expect([answers.fate, query.peek('A')]).toEqual([{ value: [{ value: 'newer' }] }, { value: 'newer' }])
+  })
+
   test('keeps nothing in memory that moved while the tier was asked', async () => {
     const second = new StagedTier()
     const { query, cache, ask } = batched({}, { second })
