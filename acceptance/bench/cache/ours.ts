@@ -40,10 +40,14 @@ export const ours: Ours = {
   sync: {
     name: 'Punctual',
     fill: async entries => {
-      const { query } = open()
-      const never = () => Promise.reject(new Error('a resident key was loaded'))
-      for (const [key, value] of entries) await query.read({ key, load: async () => value })
-      return key => query.peek({ key, load: never })?.value
+      const { cache } = open()
+      const query = cache.query<string, string>({
+        keyOf: key => key,
+        tagsOf: key => [tagOf(key)],
+        load: async keys => keys.map(key => ({ value: entries.get(key) })),
+      })
+      for (const key of entries.keys()) await query.read(key)
+      return key => query.peek(key)?.value
     },
   },
 }
