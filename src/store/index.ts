@@ -1,6 +1,17 @@
 export { type StoreChannels, storeChannels } from './channels.ts'
 export { openStore } from './open.ts'
 export type {
+  Backlog,
+  ClaimAsk,
+  ClaimVerdict,
+  DeadEvent,
+  Outbox,
+  OutboxEvent,
+  SettleException,
+  Settlement,
+  SettleVerdict,
+} from './outbox-port.ts'
+export type {
   CommitVerdict,
   KeyScope,
   ListedOrder,

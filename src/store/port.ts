@@ -1,3 +1,5 @@
+import type { Outbox } from './outbox-port.ts'
+
 /**
  * Store (B4): what the rest of Punctual may ask of a place that keeps orders. One transaction holds the
  * idempotency row, the order and the event, and its unique constraint on the key is the only judge of what is
@@ -35,6 +37,10 @@ export interface Store {
     page: OrdersPage,
     signal: AbortSignal,
   ): Promise<Lookup<readonly ListedOrder[]>>
+  /** Looks at the `limit` oldest keys and deletes those made before `madeBeforeMs`. How many; undefined: unavailable. */
+  purgeKeys(madeBeforeMs: number, limit: number): Promise<number | undefined>
+  /** The events, for their delivery. */
+  readonly outbox: Outbox
   /** What stands in the way of working normally; undefined when nothing does. */
   degraded(): string | undefined
   /** Finishes what was accepted, then lets go of everything. */

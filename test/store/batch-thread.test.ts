@@ -110,14 +110,26 @@ describe('batch thread', () => {
     expect(clock.pendingTimers).toBe(0)
   })
 
-  it('sends work instead of a question when there is some', async () => {
+  it('asks also while there is work that shows nothing, and not after work that does', async () => {
     const { clock, threads, thread } = opened()
     thread.offer('a')
     clock.turn()
     threads.answer([], { fault: 'locked' })
-    thread.offer('b')
+    // A relay looks for events more often than this asks.
+    for (let polls = 0; polls < 2; polls++) {
+      await clock.advanceAsync(100)
+      thread.offer('b')
+      clock.turn()
+      expect(threads.requests).toEqual([['b']])
+      threads.answer([], { proven: false })
+    }
+    await clock.advanceAsync(50)
+    expect(threads.requests).toEqual([[]])
+    threads.answer([], { fault: 'locked' })
+    thread.offer('c')
     clock.turn()
-    expect(threads.requests).toEqual([['b']])
+    threads.answer([])
+    expect(thread.fault).toBeUndefined()
     expect(clock.pendingTimers).toBe(0)
   })
 

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { type CommitVerdict, storeChannels } from '../../src/store/index.ts'
 import { Commits } from '../../src/store/sqlite/commits.ts'
-import { CLAIM, type Flat, VERDICT } from '../../src/store/sqlite/protocol.ts'
+import { CLAIM, type Flat, ITEM, ITEM_LENGTH, VERDICT, WRITE } from '../../src/store/sqlite/protocol.ts'
 import { orderWrite } from '../support/order-write.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 import { FakeThreads } from './fake-threads.ts'
@@ -30,6 +30,7 @@ export class CommitsBench {
       maxBatch,
       maxPending,
       settleGraceMs,
+      maxChores: 16,
       onHealth: () => {},
       onTrouble: reason => this.troubles.push(reason),
       start: (slots, listener) => {
@@ -76,4 +77,13 @@ export function commit(bench: CommitsBench, onDurable: () => void = () => {}) {
   })
   const listeners = () => getEventListeners(controller.signal, 'abort').length
   return { abort: () => controller.abort(), write, state, done, listeners }
+}
+
+/** Which orders a batch writes, and in which order. */
+export function orderIdsOf(batch: Flat): string[] {
+  const ids: string[] = []
+  for (let at = 0; at < batch.length; at += 1 + (ITEM_LENGTH[Number(batch[at])] ?? Number.NaN)) {
+    if (batch[at] === ITEM.order) ids.push(String(batch[at + 1 + WRITE.orderId]))
+  }
+  return ids
 }

@@ -2,10 +2,10 @@ import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { CommitVerdict } from '../../src/store/index.ts'
-import { VERDICT, WRITE, WRITE_LENGTH } from '../../src/store/sqlite/protocol.ts'
+import { VERDICT } from '../../src/store/sqlite/protocol.ts'
 import { orderWrite } from '../support/order-write.ts'
 import { promisesSettled } from '../support/virtual-clock.ts'
-import { CommitsBench } from './commits-bench.ts'
+import { CommitsBench, orderIdsOf } from './commits-bench.ts'
 
 /**
  * Random interleavings of callers, writer, clock and crashes, held against the sentences of the port: what the
@@ -146,10 +146,7 @@ class World {
 
   #batchIds(): string[] | undefined {
     const { batch } = this.bench.threads
-    if (!batch) return undefined
-    return Array.from({ length: batch.length / WRITE_LENGTH }, (_, place) => {
-      return String(batch[place * WRITE_LENGTH + WRITE.orderId])
-    })
+    return batch && orderIdsOf(batch)
   }
 }
 

@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { VERDICT, WRITE, WRITE_LENGTH } from '../../src/store/sqlite/protocol.ts'
+import { VERDICT } from '../../src/store/sqlite/protocol.ts'
 import { never, orderWrite } from '../support/order-write.ts'
 import { promisesSettled } from '../support/virtual-clock.ts'
-import { CommitsBench, commit } from './commits-bench.ts'
+import { CommitsBench, commit, orderIdsOf } from './commits-bench.ts'
 
 describe('commits', () => {
   it('sends what one turn of the loop brought in one message, and the rest when that is answered', async () => {
@@ -18,8 +18,9 @@ describe('commits', () => {
     const sent: unknown[] = []
     while (bench.threads.batch) {
       const { batch } = bench.threads
-      for (let at = 0; at < batch.length; at += WRITE_LENGTH) sent.push(batch[at + WRITE.orderId])
-      bench.threads.answer(bench.created(bench.claim(batch.length / WRITE_LENGTH)))
+      const ids = orderIdsOf(batch)
+      sent.push(...ids)
+      bench.threads.answer(bench.created(bench.claim(ids.length)))
     }
     expect(sent).toEqual(writes.map(({ write }) => write.order.id))
     expect(await Promise.all(writes.map(({ done }) => done))).toEqual(Array(6).fill({ kind: 'created' }))

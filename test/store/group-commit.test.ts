@@ -57,6 +57,7 @@ describe('group commit', () => {
       body: write.order.json,
       created_at: write.atMs,
       updated_at: write.atMs,
+      event: 1,
     })
     expect(db.prepare('SELECT * FROM outbox').get()).toEqual({
       sequence: 1,
@@ -67,6 +68,7 @@ describe('group commit', () => {
       traceparent: write.event.traceparent,
       time: write.atMs,
       data: write.order.json,
+      after: null,
     })
   })
 
@@ -87,6 +89,7 @@ describe('group commit', () => {
         body: cancel.order.json,
         created_at: create.atMs,
         updated_at: cancel.atMs,
+        event: 2,
       },
     ])
     expect(db.prepare('SELECT operation, key, status, headers, body FROM idempotency').all()[1]).toEqual({
@@ -105,6 +108,7 @@ describe('group commit', () => {
       traceparent: cancel.event.traceparent,
       time: cancel.atMs,
       data: cancel.order.json,
+      after: 1,
     })
   })
 

@@ -6,7 +6,7 @@ import { MigrationError, migrate, SCHEMA_VERSION } from '../../src/store/sqlite/
 import { SELECT_ORDERS } from '../../src/store/sqlite/statements.ts'
 import { cancelWrite, never, orderWrite } from '../support/order-write.ts'
 import { SqlitePlace } from '../support/sqlite-place.ts'
-import { makeSchema1 } from './schema-1.ts'
+import { makeSchema1, makeSchema2 } from './old-schemas.ts'
 
 const version = (db: Database.Database) => db.pragma('user_version', { simple: true })
 const tables = (db: Database.Database) =>
@@ -24,7 +24,15 @@ describe('migrations', () => {
     const db = new Database(':memory:')
     migrate(db)
     expect(version(db)).toBe(SCHEMA_VERSION)
-    expect(tables(db)).toEqual(['idempotency', 'orders', 'outbox', 'sqlite_sequence'])
+    expect(tables(db)).toEqual([
+      'idempotency',
+      'orders',
+      'outbox',
+      'outbox_claims',
+      'outbox_held',
+      'outbox_reach',
+      'sqlite_sequence',
+    ])
     const changes = db.prepare('SELECT total_changes()').pluck().get()
     migrate(db)
     expect(db.prepare('SELECT total_changes()').pluck().get()).toBe(changes)
@@ -37,17 +45,68 @@ describe('migrations', () => {
     expect([version(db), tables(db)]).toEqual([3, ['one', 'three', 'two']])
   })
 
-  it('make of a version 1 database what they make of a new one, and keep its rows', () => {
+  it.each([
+    [1, makeSchema1],
+    [2, makeSchema2],
+  ])('make of a version %d database what they make of a new one, and keep its rows', (_, makeSchema) => {
     const [old, fresh] = [new Database(':memory:'), new Database(':memory:')]
-    makeSchema1(old, [orderWrite(), orderWrite()])
+    const [one, two] = [orderWrite(), orderWrite()]
+    makeSchema(old, [one, two, cancelWrite(one)])
     const contents = () =>
-      ['idempotency', 'orders', 'outbox'].map(t => old.prepare(`SELECT * FROM ${t}`).all())
-    const before = contents()
+      ['idempotency', 'orders', 'outbox'].map(t => old.prepare<[], object>(`SELECT * FROM ${t}`).all())
+    const [keys = [], orders = [], events = []] = contents()
     migrate(old)
     migrate(fresh)
     expect([version(old), version(fresh)]).toEqual([SCHEMA_VERSION, SCHEMA_VERSION])
     expect(schema(old)).toEqual(schema(fresh))
-    expect(contents()).toEqual(before)
+    const [newest, before] = [
+      [3, 2],
+      [null, null, 1],
+    ]
+    expect(contents()).toEqual([
+      keys,
+      orders.map((row, n) => ({ ...row, event: newest?.[n] })),
+      events.map((row, n) => ({ ...row, after: before?.[n] })),
+    ])
+  })
+
+  it.each([
+    [1, makeSchema1],
+    [2, makeSchema2],
+  ])('let the events of a version %d database be claimed, per order in order', async (_, makeSchema) => {
+    const place = new SqlitePlace()
+    try {
+      const [one, two] = [orderWrite(), orderWrite()]
+      mkdirSync(dirname(place.path))
+      const db = place.connect()
+      makeSchema(db, [one, cancelWrite(one), two])
+      db.close()
+      const store = await place.open()
+      expect(await store.commit(cancelWrite(two), never())).toEqual({ kind: 'created' })
+      const claimed = async (atMs: number, limit: number) => {
+        const verdict = await store.outbox.claim({ limit, leaseMs: 10_000, atMs })
+        if (verdict.kind !== 'claimed') throw new Error(verdict.kind)
+        const events = verdict.events.map(({ subject, type, json }) => [subject, type, json])
+        return { ...verdict, events }
+      }
+      const first = await claimed(1_000, 1)
+      expect(first.events).toEqual([[one.order.id, 'order.created', one.order.json]])
+      // The cancel made before the migration waits for its create; the one made after it is in one claim with its own.
+      const second = await claimed(1_000, 3)
+      expect(second.events).toEqual([
+        [two.order.id, 'order.created', two.order.json],
+        [two.order.id, 'order.cancelled', cancelWrite(two).order.json],
+      ])
+      expect(await store.outbox.settle({ token: first.token, atMs: 1_000, exceptions: [] })).toBe('settled')
+      const third = await claimed(2_000, 3)
+      expect(third.events).toEqual([[one.order.id, 'order.cancelled', cancelWrite(one).order.json]])
+      expect(await store.outbox.measure(never())).toEqual({
+        kind: 'found',
+        value: { pending: 3, dead: 0, oldestAtMs: cancelWrite(one).atMs },
+      })
+    } finally {
+      await place.dispose()
+    }
   })
 
   it('let a store open on a version 1 database, list what is in it, cancel and go on', async () => {

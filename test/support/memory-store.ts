@@ -9,6 +9,7 @@ import type {
   StoredOrder,
   StoredReply,
 } from '../../src/store/index.ts'
+import { type KeptEvents, MemoryOutbox } from './memory-outbox.ts'
 
 /**
  * A store in memory, for tests of what stands above the port. It passes the contract of every driver; only that it
@@ -33,12 +34,16 @@ export class MemoryStore implements Store {
       ) => CommitVerdict | Promise<CommitVerdict>)
     | undefined
   onLookup: ((signal: AbortSignal) => Exclude<Lookup<never>, { kind: 'found' }>) | undefined
+  readonly outbox: MemoryOutbox
   readonly #kept: Kept
   #closed = false
 
   /** Goes on with what another has kept. */
   constructor(before?: MemoryStore) {
-    this.#kept = before ? before.#kept : { replies: new Map(), orders: new Map(), events: [] }
+    this.#kept = before
+      ? before.#kept
+      : { replies: new Map(), orders: new Map(), events: MemoryOutbox.nothing() }
+    this.outbox = new MemoryOutbox(this.#kept.events, () => this.#closed)
   }
 
   get keys(): number {
@@ -50,7 +55,7 @@ export class MemoryStore implements Store {
   }
 
   get events(): number {
-    return this.#kept.events.length
+    return this.outbox.size
   }
 
   async commit(write: OrderWrite, signal: AbortSignal, onDurable?: () => void): Promise<CommitVerdict> {
@@ -63,7 +68,7 @@ export class MemoryStore implements Store {
   }
 
   async findReply(scope: KeyScope, signal: AbortSignal): Promise<Lookup<StoredReply>> {
-    return this.#find(() => this.#kept.replies.get(keyOf(scope)), signal)
+    return this.#find(() => this.#kept.replies.get(keyOf(scope))?.reply, signal)
   }
 
   async findOrder(tenant: string, id: string, signal: AbortSignal): Promise<Lookup<StoredOrder>> {
@@ -91,6 +96,13 @@ export class MemoryStore implements Store {
     )
   }
 
+  async purgeKeys(madeBeforeMs: number, limit: number): Promise<number | undefined> {
+    if (this.#closed) return undefined
+    const old = [...this.#kept.replies].slice(0, limit).filter(([, { atMs }]) => atMs < madeBeforeMs)
+    for (const [key] of old) this.#kept.replies.delete(key)
+    return old.length
+  }
+
   degraded(): string | undefined {
     return this.trouble
   }
@@ -112,21 +124,24 @@ export class MemoryStore implements Store {
 
   /** The key first, then the version. */
   #judge(write: OrderWrite): CommitVerdict {
-    const { replies, orders, events } = this.#kept
-    const reply = replies.get(keyOf(write))
+    const { replies, orders } = this.#kept
+    const reply = replies.get(keyOf(write))?.reply
     if (reply) return { kind: 'taken', reply }
     const { id, version, json } = write.order
     const row = orders.get(id)
     if (version === 1) {
       if (row) return { kind: 'unavailable' }
     } else if (row?.tenant !== write.tenant || row.order.version !== version - 1) return { kind: 'outdated' }
-    replies.set(keyOf(write), { fingerprint: write.fingerprint, ...write.reply, version, json })
+    replies.set(keyOf(write), {
+      reply: { fingerprint: write.fingerprint, ...write.reply, version, json },
+      atMs: write.atMs,
+    })
     orders.set(id, {
       tenant: write.tenant,
       customerId: row?.customerId ?? write.order.customerId,
       order: { id, version, json },
     })
-    events.push(write.event)
+    this.outbox.add(write)
     return { kind: 'created' }
   }
 
@@ -155,13 +170,14 @@ export class MemoryStore implements Store {
 
 /** What outlives a store that was closed. */
 interface Kept {
-  readonly replies: Map<string, StoredReply>
+  /** In the order of their making. */
+  readonly replies: Map<string, { readonly reply: StoredReply; readonly atMs: number }>
   /** By id alone: it is the primary key. */
   readonly orders: Map<
     string,
     { readonly tenant: string; readonly customerId: string; readonly order: ListedOrder }
   >
-  readonly events: OrderWrite['event'][]
+  readonly events: KeptEvents
 }
 
 function keyOf({ tenant, operation, key }: KeyScope): string {

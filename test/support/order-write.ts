@@ -9,6 +9,7 @@ export interface WriteChoices {
   readonly fingerprint?: string
   readonly id?: string
   readonly json?: string
+  readonly atMs?: number
 }
 
 /** An identifier that nothing has. */
@@ -26,6 +27,7 @@ export function orderWrite({
   key = `key-${id}`,
   fingerprint = 'f'.repeat(64),
   json = JSON.stringify({ id, status: 'accepted', version: 1, customerId }),
+  atMs = Date.UTC(2026, 0, 1),
 }: WriteChoices = {}): OrderWrite {
   return {
     tenant,
@@ -35,7 +37,7 @@ export function orderWrite({
     order: { id, customerId, status: 'accepted', version: 1, json },
     event: { id: someId(), type: 'order.created', traceparent: TRACEPARENT },
     reply: { status: 201, location: `/v1/orders/${id}` },
-    atMs: Date.UTC(2026, 0, 1),
+    atMs,
   }
 }
 

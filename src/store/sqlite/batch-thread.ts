@@ -146,6 +146,7 @@ export class BatchThread<Item> {
       this.#become({ kind: 'stopping', port })
       port.post('close')
     } else if (this.#fault && !this.#probe) {
+      // Not put off by other batches: those that write nothing come often, and show nothing.
       this.#probe = this.#spec.clock.setTimer(() => {
         this.#probe = undefined
         if (this.#state.kind === 'idle') this.#send(this.#state.port, [])
@@ -154,7 +155,6 @@ export class BatchThread<Item> {
   }
 
   #send(port: ThreadPort, batch: readonly Item[]): void {
-    this.#unprobe()
     this.#become({ kind: 'busy', port, batch, sentAtMs: this.#spec.clock.nowMs() })
     port.post(this.#spec.pack(batch))
   }
@@ -167,6 +167,7 @@ export class BatchThread<Item> {
   #report(fault: Fault | undefined, reason?: string): void {
     const changed = fault !== this.#fault
     this.#fault = fault
+    if (fault === undefined) this.#unprobe()
     // A lock that is held for a minute fails some 300 batches with one and the same line.
     if (reason !== undefined && reason !== this.#reason) this.#spec.onTrouble(reason)
     this.#reason = reason

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../../runtime/index.ts'
 import type { StoreChannels } from '../channels.ts'
 import type { CommitVerdict, OrderWrite } from '../port.ts'
 import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
+import { Chore } from './chore.ts'
 import { reasonOf } from './faults.ts'
 import { CLAIM, type Flat, packWrite, REPLY_LENGTH, unpackReply, VERDICT } from './protocol.ts'
 import type { ThreadListener, ThreadPort } from './thread.ts'
@@ -23,9 +24,12 @@ import type { ThreadListener, ThreadPort } from './thread.ts'
  * in here.
  */
 export class Commits {
-  readonly thread: BatchThread<PendingWrite>
+  readonly thread: BatchThread<WriterItem>
   readonly #deps: CommitsDeps
   readonly #slots: Int32Array<SharedArrayBuffer>
+  /** Orders that wait, and chores that have not ended: each kind has a bound of its own. */
+  #queued = 0
+  #chores = 0
 
   constructor(deps: CommitsDeps) {
     this.#deps = deps
@@ -33,11 +37,13 @@ export class Commits {
     this.#slots = slots
     this.thread = new BatchThread({
       ...deps,
+      // Places of their own, so that neither kind is ever refused for the other.
+      maxPending: deps.maxPending + deps.maxChores,
       start: listener => deps.start(slots, listener),
       pack: batch => this.#pack(batch),
       settle: (batch, values, durationMs) => this.#settle(batch, values, durationMs),
       lost: batch => this.#lost(batch),
-      refuse: pending => pending.settle(UNAVAILABLE),
+      refuse: item => this.#refuse(item),
     })
   }
 
@@ -45,18 +51,31 @@ export class Commits {
     if (signal.aborted) return Promise.resolve(WITHDRAWN)
     return new Promise(resolve => {
       const pending = new PendingWrite(write, signal, onDurable, resolve, this)
-      if (this.thread.offer(pending)) signal.addEventListener('abort', pending)
-      else resolve(UNAVAILABLE)
+      if (this.#queued >= this.#deps.maxPending || !this.thread.offer(pending)) return resolve(UNAVAILABLE)
+      this.#queued++
+      signal.addEventListener('abort', pending)
+    })
+  }
+
+  /** Runs a chore in the next group; its answer, or undefined when the store could not do it or cannot tell. */
+  run(fields: Flat): Promise<Flat | undefined> {
+    return new Promise(resolve => {
+      const chore = new Chore(fields, resolve)
+      if (this.#chores >= this.#deps.maxChores || !this.thread.offer(chore)) return resolve(undefined)
+      this.#chores++
+      chore.onEnd = () => this.#chores--
     })
   }
 
   /** The caller stops waiting: takes the write back if the writer has not claimed it. */
   abandon(pending: PendingWrite): void {
     const { place } = pending
-    if (
-      place === undefined
-        ? this.thread.withdraw(pending)
-        : Atomics.compareExchange(this.#slots, place, CLAIM.queued, CLAIM.withdrawn) === CLAIM.queued
+    if (place === undefined && this.thread.withdraw(pending)) {
+      this.#queued--
+      pending.settle(WITHDRAWN)
+    } else if (
+      place !== undefined &&
+      Atomics.compareExchange(this.#slots, place, CLAIM.queued, CLAIM.withdrawn) === CLAIM.queued
     ) {
       pending.settle(WITHDRAWN)
     } else {
@@ -64,20 +83,35 @@ export class Commits {
     }
   }
 
-  #pack(batch: readonly PendingWrite[]): Flat {
-    const writes: Flat = []
-    for (const [place, pending] of batch.entries()) {
-      pending.place = place
+  #pack(batch: readonly WriterItem[]): Flat {
+    const items: Flat = []
+    for (const [place, item] of batch.entries()) {
       Atomics.store(this.#slots, place, CLAIM.queued)
-      packWrite(writes, pending.write)
+      if (item instanceof Chore) {
+        items.push(...item.fields)
+      } else {
+        this.#queued--
+        item.place = place
+        packWrite(items, item.write)
+      }
     }
-    return writes
+    return items
   }
 
-  #settle(batch: readonly PendingWrite[], values: Flat, durationMs: number): void {
+  #refuse(item: WriterItem): void {
+    if (item instanceof Chore) return item.end(undefined)
+    this.#queued--
+    item.settle(UNAVAILABLE)
+  }
+
+  #settle(batch: readonly WriterItem[], values: Flat, durationMs: number): void {
     let at = 0
     let batchSize = 0
     for (const pending of batch) {
+      if (pending instanceof Chore) {
+        at = pending.answer(values, at)
+        continue
+      }
       const code = values[at++]
       let verdict: CommitVerdict = UNAVAILABLE
       if (code === VERDICT.created) verdict = CREATED
@@ -95,8 +129,12 @@ export class Commits {
     if (batchSize > 0) this.#deps.channels.committed.publish({ durationMs, batchSize })
   }
 
-  #lost(batch: readonly PendingWrite[]): void {
+  #lost(batch: readonly WriterItem[]): void {
     for (const [place, pending] of batch.entries()) {
+      if (pending instanceof Chore) {
+        pending.end(undefined)
+        continue
+      }
       const claimed = Atomics.load(this.#slots, place) === CLAIM.claimed
       if (claimed) this.#durable(pending)
       pending.settle(claimed ? UNKNOWN : UNAVAILABLE)
@@ -114,14 +152,15 @@ export class Commits {
 }
 
 export interface CommitsDeps
-  extends Pick<
-    BatchThreadSpec<PendingWrite>,
-    'clock' | 'maxBatch' | 'maxPending' | 'onHealth' | 'onTrouble'
-  > {
+  extends Pick<BatchThreadSpec<WriterItem>, 'clock' | 'maxBatch' | 'maxPending' | 'onHealth' | 'onTrouble'> {
   readonly channels: StoreChannels
   readonly settleGraceMs: number
+  /** How many chores may wait, beside the writes. */
+  readonly maxChores: number
   start(slots: Int32Array<SharedArrayBuffer>, listener: ThreadListener): ThreadPort
 }
+
+type WriterItem = PendingWrite | Chore
 
 /** One write and its caller. Listens to the signal itself, which spares a closure for each order. */
 export class PendingWrite {

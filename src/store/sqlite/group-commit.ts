@@ -1,9 +1,9 @@
 import type { Database, Statement } from 'better-sqlite3'
 import { faultOf, reasonOf } from './faults.ts'
 import { SCHEMA_VERSION } from './migrations.ts'
-import { type Answered, CLAIM, type Flat, VERDICT, WRITE, WRITE_LENGTH } from './protocol.ts'
+import { type Answered, CLAIM, type Flat, ITEM_LENGTH, VERDICT } from './protocol.ts'
 import * as sql from './statements.ts'
-import { packHeaders, storedReplies } from './stored-replies.ts'
+import { WriterItems } from './writer-items.ts'
 
 /**
  * Group commit: a batch of writes in one transaction and behind one fsync, yet each with a verdict of its own.
@@ -28,12 +28,7 @@ export class GroupCommit {
   readonly #savepoint: Statement
   readonly #release: Statement
   readonly #rollbackTo: Statement
-  readonly #insertKey: Statement
-  readonly #deleteKey: Statement
-  readonly #insertOrder: Statement
-  readonly #updateOrder: Statement
-  readonly #insertEvent: Statement
-  readonly #findReply: ReturnType<typeof storedReplies>
+  readonly #items: WriterItems
   /** Whether the transaction has written anything, so that its commit shows that the store works. */
   #wrote = false
 
@@ -46,22 +41,18 @@ export class GroupCommit {
     this.#savepoint = db.prepare(sql.SAVEPOINT)
     this.#release = db.prepare(sql.RELEASE)
     this.#rollbackTo = db.prepare(sql.ROLLBACK_TO)
-    this.#insertKey = db.prepare(sql.INSERT_KEY)
-    this.#deleteKey = db.prepare(sql.DELETE_KEY)
-    this.#insertOrder = db.prepare(sql.INSERT_ORDER)
-    this.#updateOrder = db.prepare(sql.UPDATE_ORDER)
-    this.#insertEvent = db.prepare(sql.INSERT_EVENT)
-    this.#findReply = storedReplies(db)
+    this.#items = new WriterItems(db)
   }
 
-  answer(writes: Flat): Answered {
-    const count = writes.length / WRITE_LENGTH
+  answer(batch: Flat): Answered {
+    const places = placesOf(batch)
+    const count = places.length
     try {
       this.#begin.run()
       this.#wrote = count === 0
       if (this.#wrote) this.#db.exec(sql.PROBE_WRITE(SCHEMA_VERSION))
       const claimed = this.#claim(count)
-      return this.#together(writes, claimed) ?? this.#oneByOne(writes, claimed)
+      return this.#together(batch, places, claimed) ?? this.#oneByOne(batch, places, claimed)
     } catch (error) {
       this.#undo()
       const values = new Array<number>(count).fill(VERDICT.unavailable)
@@ -83,11 +74,11 @@ export class GroupCommit {
   }
 
   /** Undefined, and rolled back, when one row spoils it. */
-  #together(writes: Flat, claimed: readonly boolean[]): Answered | undefined {
+  #together(batch: Flat, places: readonly number[], claimed: readonly boolean[]): Answered | undefined {
     try {
       const values: Flat = []
       for (const [place, ours] of claimed.entries()) {
-        if (ours) this.#write(writes, place * WRITE_LENGTH, values)
+        if (ours) this.#perform(batch, places[place], values)
         else values.push(VERDICT.passedOver)
       }
       this.#commit.run()
@@ -99,7 +90,7 @@ export class GroupCommit {
     }
   }
 
-  #oneByOne(writes: Flat, claimed: readonly boolean[]): Answered {
+  #oneByOne(batch: Flat, places: readonly number[], claimed: readonly boolean[]): Answered {
     const values: Flat = []
     let reason: string | undefined
     this.#wrote = false
@@ -111,7 +102,7 @@ export class GroupCommit {
       }
       this.#savepoint.run()
       try {
-        this.#write(writes, place * WRITE_LENGTH, values)
+        this.#perform(batch, places[place], values)
       } catch (error) {
         if (faultOf(error) !== undefined || !this.#db.inTransaction) throw error
         this.#rollbackTo.run()
@@ -124,47 +115,25 @@ export class GroupCommit {
     return { kind: 'answered', values, proven: this.#wrote, ...(reason !== undefined && { reason }) }
   }
 
-  /** Key, order and event, or the reply that already holds the key, or nothing; then the verdict. */
-  #write(writes: Flat, at: number, values: Flat): void {
-    const tenant = writes[at + WRITE.tenant]
-    const operation = writes[at + WRITE.operation]
-    const key = writes[at + WRITE.key]
-    const fingerprint = writes[at + WRITE.fingerprint]
-    const status = writes[at + WRITE.replyStatus]
-    const version = writes[at + WRITE.version]
-    const json = writes[at + WRITE.json]
-    const atMs = writes[at + WRITE.atMs]
-    const headers = packHeaders(writes[at + WRITE.location], version)
-    const made = this.#insertKey.run(tenant, operation, key, fingerprint, status, headers, json, atMs)
-    if (made.changes === 0) {
-      const reply = this.#findReply(tenant, operation, key)
-      if (reply === undefined) throw new TypeError('a key is taken and holds nothing')
-      values.push(VERDICT.taken, ...reply)
-      return
-    }
-    const orderId = writes[at + WRITE.orderId]
-    const customerId = writes[at + WRITE.customerId]
-    const orderStatus = writes[at + WRITE.orderStatus]
-    if (version === 1) {
-      this.#insertOrder.run(orderId, tenant, customerId, orderStatus, version, json, atMs, atMs)
-    } else {
-      const before = Number(version) - 1
-      if (this.#updateOrder.run(orderStatus, version, json, atMs, tenant, orderId, before).changes === 0) {
-        this.#deleteKey.run(made.lastInsertRowid)
-        values.push(VERDICT.outdated)
-        return
-      }
-    }
-    const eventId = writes[at + WRITE.eventId]
-    const type = writes[at + WRITE.eventType]
-    const traceparent = writes[at + WRITE.traceparent]
-    this.#insertEvent.run(eventId, type, orderId, tenant, traceparent, atMs, json)
-    values.push(VERDICT.created)
-    this.#wrote = true
+  #perform(batch: Flat, at: number | undefined, values: Flat): void {
+    if (at === undefined) throw new RangeError('a batch has fewer items than places')
+    if (this.#items.perform(batch, at, values)) this.#wrote = true
   }
 
   /** Nothing to do when SQLite has rolled back by itself. */
   #undo(): void {
     if (this.#db.inTransaction) this.#rollback.run()
   }
+}
+
+/** Where each item of a batch begins. */
+function placesOf(batch: Flat): number[] {
+  const places: number[] = []
+  for (let at = 0; at < batch.length; ) {
+    places.push(at)
+    const length = ITEM_LENGTH[Number(batch[at])]
+    if (length === undefined) throw new TypeError('an item for the writer is of no kind')
+    at += 1 + length
+  }
+  return places
 }

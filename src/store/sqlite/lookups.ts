@@ -1,11 +1,17 @@
+import type { Backlog, DeadEvent, OutboxEvent } from '../outbox-port.ts'
 import type { KeyScope, ListedOrder, Lookup, OrdersPage, StoredOrder, StoredReply } from '../port.ts'
 import { BatchThread, type BatchThreadSpec } from './batch-thread.ts'
 import {
   FINDING,
   type Flat,
+  LOOKUP,
+  packLookup,
   packOrderLookup,
   packOrdersLookup,
   packReplyLookup,
+  unpackBacklog,
+  unpackDead,
+  unpackEvents,
   unpackOrder,
   unpackOrders,
   unpackReply,
@@ -48,6 +54,24 @@ export class Lookups {
     signal: AbortSignal,
   ): Promise<Lookup<readonly ListedOrder[]>> {
     return this.#find(packOrdersLookup(tenant, customerId, page), unpackOrders, signal)
+  }
+
+  /** The events of a claim. */
+  findEvents(
+    token: number,
+    first: number,
+    last: number,
+    signal: AbortSignal,
+  ): Promise<Lookup<readonly OutboxEvent[]>> {
+    return this.#find(packLookup(LOOKUP.events, first, last, token), unpackEvents, signal)
+  }
+
+  findDead(after: number, limit: number, signal: AbortSignal): Promise<Lookup<readonly DeadEvent[]>> {
+    return this.#find(packLookup(LOOKUP.dead, after, limit), unpackDead, signal)
+  }
+
+  measureOutbox(signal: AbortSignal): Promise<Lookup<Backlog>> {
+    return this.#find(packLookup(LOOKUP.backlog), unpackBacklog, signal)
   }
 
   #find<Found>(question: Flat, unpack: Unpack<Found>, signal: AbortSignal): Promise<Lookup<Found>> {

@@ -56,6 +56,43 @@ const MIGRATIONS: readonly string[] = [
   // A list is read far less often than it would be paid for, so it fetches its bodies from the orders. Replacing a
   // version touches no column of the index. Made once, for 300,000 orders, in 0.5 s.
   'CREATE INDEX orders_of_customer ON orders (tenant, customer_id, id)',
+  // Delivery. What claims cost each order was the measure: see outbox-claims.ts.
+  `
+  -- The sequence of the event of the same order before this one.
+  ALTER TABLE outbox ADD COLUMN after INTEGER;
+  -- The sequence of the newest event of the order.
+  ALTER TABLE orders ADD COLUMN event INTEGER;
+  CREATE INDEX outbox_subject ON outbox (subject);
+  UPDATE outbox SET after = (
+    SELECT max(sequence) FROM outbox AS earlier
+    WHERE earlier.subject = outbox.subject AND earlier.sequence < outbox.sequence
+  ) WHERE type <> 'order.created';
+  UPDATE orders SET event = (SELECT max(sequence) FROM outbox WHERE subject = orders.id);
+  DROP INDEX outbox_subject;
+
+  CREATE TABLE outbox_reach (
+    reached INTEGER NOT NULL -- every event up to this sequence has been claimed before
+  ) STRICT;
+  INSERT INTO outbox_reach VALUES (0);
+
+  -- AUTOINCREMENT: a token is never given twice, so a stale one never fits a later claim.
+  CREATE TABLE outbox_claims (
+    token   INTEGER PRIMARY KEY AUTOINCREMENT,
+    first   INTEGER NOT NULL, -- of the range of sequences
+    last    INTEGER NOT NULL, -- below first when the range is empty
+    ends_at INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE outbox_held (
+    sequence INTEGER PRIMARY KEY,
+    attempts INTEGER NOT NULL,
+    due_at   INTEGER,         -- NULL: dead
+    token    INTEGER,         -- of the claim that has taken it again; 0: delivered
+    reason   TEXT    NOT NULL
+  ) STRICT;
+  CREATE INDEX outbox_held_due ON outbox_held (due_at) WHERE token IS NULL;
+  CREATE INDEX outbox_held_token ON outbox_held (token) WHERE token IS NOT NULL;
+  `,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,3 +1,4 @@
+import type { Backlog, DeadEvent, OutboxEvent } from '../outbox-port.ts'
 import type { KeyScope, ListedOrder, OrdersPage, OrderWrite, StoredOrder, StoredReply } from '../port.ts'
 import type { Fault } from './faults.ts'
 
@@ -51,10 +52,40 @@ export interface WriterData extends ConnectionOptions {
  */
 export const CLAIM = { queued: 0, claimed: 1, withdrawn: 2 } as const
 
-/** The writer's answer for one write; `taken` is followed by the reply that holds the key. */
-export const VERDICT = { passedOver: 0, created: 1, taken: 2, unavailable: 3, outdated: 4 } as const
+/** What a batch for the writer is made of: each item is its kind and as many fields as that has. */
+export const ITEM = {
+  order: 0,
+  claim: 1,
+  settle: 2,
+  redrive: 3,
+  purgeDelivered: 4,
+  purgeKeys: 5,
+  handBack: 6,
+} as const
+export const ITEM_LENGTH: Readonly<Record<number, number>> = {
+  [ITEM.order]: 15,
+  [ITEM.claim]: 3,
+  [ITEM.settle]: 2,
+  [ITEM.redrive]: 2,
+  [ITEM.purgeDelivered]: 2,
+  [ITEM.purgeKeys]: 2,
+  [ITEM.handBack]: 1,
+}
 
-/** Where each field of a write stands. The order's JSON crosses once and is bound three times. */
+/**
+ * The writer's answer for one item. `taken` is followed by the reply that holds the key, `done` by the number of its
+ * values and these.
+ */
+export const VERDICT = {
+  passedOver: 0,
+  created: 1,
+  taken: 2,
+  unavailable: 3,
+  outdated: 4,
+  done: 5,
+} as const
+
+/** Where each field of an order stands. Its JSON crosses once and is bound three times. */
 export const WRITE = {
   tenant: 0,
   operation: 1,
@@ -72,10 +103,10 @@ export const WRITE = {
   traceparent: 13,
   atMs: 14,
 } as const
-export const WRITE_LENGTH = 15
 
 export function packWrite(into: Flat, { order, event, reply, ...write }: OrderWrite): void {
   into.push(
+    ITEM.order,
     write.tenant,
     write.operation,
     write.key,
@@ -98,7 +129,7 @@ export function packWrite(into: Flat, { order, event, reply, ...write }: OrderWr
  * A look-up is its kind, the number of its fields, and these; a finding its code and, when something was `found`, the
  * number of its values, and these. So each side can pass over what it does not read.
  */
-export const LOOKUP = { reply: 0, order: 1, orders: 2 } as const
+export const LOOKUP = { reply: 0, order: 1, orders: 2, events: 3, dead: 4, backlog: 5 } as const
 export const FINDING = { absent: 0, found: 1, failed: 2 } as const
 
 export function packReplyLookup(scope: KeyScope): Flat {
@@ -120,7 +151,7 @@ export function packOrdersLookup(
   return packLookup(LOOKUP.orders, tenant, customerId, before, limit)
 }
 
-function packLookup(kind: number, ...fields: Flat): Flat {
+export function packLookup(kind: number, ...fields: Flat): Flat {
   return [kind, fields.length, ...fields]
 }
 
@@ -144,4 +175,36 @@ export function unpackOrders(values: Flat, at: number, length: number): readonly
     const [id, version, json] = values.slice(from, from + LISTED_LENGTH)
     return { id, version, json } as ListedOrder
   })
+}
+
+const EVENT_LENGTH = 9
+
+export function unpackEvents(values: Flat, at: number, length: number): readonly OutboxEvent[] {
+  return Array.from({ length: length / EVENT_LENGTH }, (_, n) => {
+    const from = at + n * EVENT_LENGTH
+    const [sequence, id, type, subject, tenant, traceparent, atMs, json, attempts] = values.slice(
+      from,
+      from + EVENT_LENGTH,
+    )
+    return { sequence, id, type, subject, tenant, traceparent, atMs, json, attempts } as OutboxEvent
+  })
+}
+
+const DEAD_LENGTH = 8
+
+export function unpackDead(values: Flat, at: number, length: number): readonly DeadEvent[] {
+  return Array.from({ length: length / DEAD_LENGTH }, (_, n) => {
+    const from = at + n * DEAD_LENGTH
+    const [sequence, id, type, subject, tenant, atMs, attempts, reason] = values.slice(
+      from,
+      from + DEAD_LENGTH,
+    )
+    return { sequence, id, type, subject, tenant, atMs, attempts, reason } as DeadEvent
+  })
+}
+
+/** A negative moment stands for none. */
+export function unpackBacklog(values: Flat, at: number): Backlog {
+  const [pending, dead, oldestAtMs] = values.slice(at, at + 3) as [number, number, number]
+  return { pending, dead, oldestAtMs: oldestAtMs < 0 ? undefined : oldestAtMs }
 }

@@ -4,7 +4,14 @@ import { openForReading } from './database.ts'
 import { type Fault, faultOf, reasonOf } from './faults.ts'
 import { type Answered, type ConnectionOptions, FINDING, type Flat, LOOKUP } from './protocol.ts'
 import { serve } from './serve.ts'
-import { PROBE_READ, SELECT_ORDER, SELECT_ORDERS } from './statements.ts'
+import {
+  PROBE_READ,
+  SELECT_BACKLOG,
+  SELECT_DEAD,
+  SELECT_EVENTS,
+  SELECT_ORDER,
+  SELECT_ORDERS,
+} from './statements.ts'
 import { storedReplies } from './stored-replies.ts'
 
 /**
@@ -21,6 +28,9 @@ function lookups(db: Database): (batch: Flat) => Answered {
   const findReply = storedReplies(db)
   const selectOrder = db.prepare(SELECT_ORDER).raw()
   const selectOrders = db.prepare(SELECT_ORDERS).raw()
+  const selectEvents = db.prepare(SELECT_EVENTS).raw()
+  const selectDead = db.prepare(SELECT_DEAD).raw()
+  const selectBacklog = db.prepare(SELECT_BACKLOG).raw()
   const probe = db.prepare(PROBE_READ)
 
   function look(kind: string | number | undefined, fields: Flat): Flat | undefined {
@@ -31,6 +41,12 @@ function lookups(db: Database): (batch: Flat) => Answered {
         return selectOrder.get(...fields) as Flat | undefined
       case LOOKUP.orders:
         return (selectOrders.all(...fields) as Flat[]).flat()
+      case LOOKUP.events:
+        return (selectEvents.all(...fields) as Flat[]).flat()
+      case LOOKUP.dead:
+        return (selectDead.all(...fields) as Flat[]).flat()
+      case LOOKUP.backlog:
+        return selectBacklog.get() as Flat
       default:
         throw new TypeError('a look-up is of no kind')
     }

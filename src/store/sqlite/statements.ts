@@ -25,20 +25,21 @@ export const INSERT_KEY = `
   ON CONFLICT (tenant, operation, key) DO NOTHING`
 
 export const INSERT_ORDER = `
-  INSERT INTO orders (id, tenant, customer_id, status, version, body, created_at, updated_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+  INSERT INTO orders (id, tenant, customer_id, status, version, body, created_at, updated_at, event)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// Changes no row when the order is not at the version that this one replaces.
+// Finds no row when the order is not at the version that is to be replaced.
+export const SELECT_NEWEST_EVENT = 'SELECT event FROM orders WHERE tenant = ? AND id = ? AND version = ?'
+
 export const UPDATE_ORDER = `
-  UPDATE orders SET status = ?, version = ?, body = ?, updated_at = ?
-  WHERE tenant = ? AND id = ? AND version = ?`
+  UPDATE orders SET status = ?, version = ?, body = ?, updated_at = ?, event = ? WHERE tenant = ? AND id = ?`
 
 // The key of an outdated write, by the row that has just been made for it.
 export const DELETE_KEY = 'DELETE FROM idempotency WHERE rowid = ?'
 
 export const INSERT_EVENT = `
-  INSERT INTO outbox (event_id, type, subject, tenant, traceparent, time, data)
-  VALUES (?, ?, ?, ?, ?, ?, ?)`
+  INSERT INTO outbox (event_id, type, subject, tenant, traceparent, time, data, after)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 export const SELECT_REPLY = `
   SELECT fingerprint, status, headers, body FROM idempotency WHERE tenant = ? AND operation = ? AND key = ?`
@@ -54,3 +55,49 @@ export const SELECT_ORDERS = `
 export const PROBE_WRITE = (schemaVersion: number) => `PRAGMA user_version = ${schemaVersion}`
 
 export const PROBE_READ = 'SELECT 1 FROM orders LIMIT 1'
+
+// A claim's events: those of its range that are not held, and those that it has taken again.
+export const SELECT_EVENTS = `
+  SELECT sequence, event_id, type, subject, tenant, traceparent, time, data, 0
+  FROM outbox
+  WHERE sequence BETWEEN ? AND ?
+    AND NOT EXISTS (SELECT 1 FROM outbox_held WHERE outbox_held.sequence = outbox.sequence)
+  UNION ALL
+  SELECT sequence, event_id, type, subject, tenant, traceparent, time, data, attempts
+  FROM outbox_held JOIN outbox USING (sequence)
+  WHERE token = ?
+  ORDER BY sequence`
+
+export const SELECT_DEAD = `
+  SELECT sequence, event_id, type, subject, tenant, time, attempts, reason
+  FROM outbox_held JOIN outbox USING (sequence)
+  WHERE token IS NULL AND due_at IS NULL AND sequence > ? ORDER BY sequence LIMIT ?`
+
+// Sequences have no gaps in what is claimed or not yet: only what is delivered is ever deleted.
+export const SELECT_BACKLOG = `
+  WITH pending AS (
+    SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox'), 0) - reached
+      + coalesce((SELECT sum(last - first + 1) FROM outbox_claims), 0)
+      - (SELECT count(*) FROM outbox_held JOIN outbox_claims ON sequence BETWEEN first AND last)
+      + (SELECT count(*) FROM outbox_held WHERE token > 0 OR (token IS NULL AND due_at IS NOT NULL)) AS events,
+      min(
+        reached + 1,
+        coalesce(
+          (SELECT min(
+            (SELECT sequence FROM outbox WHERE sequence BETWEEN first AND last
+              AND NOT EXISTS (SELECT 1 FROM outbox_held WHERE outbox_held.sequence = outbox.sequence)
+              ORDER BY sequence LIMIT 1)
+          ) FROM outbox_claims),
+          reached + 1
+        ),
+        coalesce(
+          (SELECT min(sequence) FROM outbox_held WHERE token > 0 OR (token IS NULL AND due_at IS NOT NULL)),
+          reached + 1
+        )
+      ) AS oldest
+    FROM outbox_reach
+  )
+  SELECT events,
+    (SELECT count(*) FROM outbox_held WHERE token IS NULL AND due_at IS NULL),
+    CASE WHEN events > 0 THEN coalesce((SELECT time FROM outbox WHERE sequence = oldest), -1) ELSE -1 END
+  FROM pending`

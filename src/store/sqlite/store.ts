@@ -7,7 +7,8 @@ import type { Store } from '../port.ts'
 import { Commits } from './commits.ts'
 import { FAULT_WORDS } from './faults.ts'
 import { Lookups } from './lookups.ts'
-import type { ConnectionOptions, WriterData } from './protocol.ts'
+import { type ConnectionOptions, ITEM, type WriterData } from './protocol.ts'
+import { sqliteOutbox } from './sqlite-outbox.ts'
 import { type StartThread, startWorker } from './thread.ts'
 
 /** The store could not be opened. The message is one line for the operator; it names the path. */
@@ -27,6 +28,10 @@ export interface SqliteStoreDeps {
   /** How many writes may wait, and how many look-ups. */
   readonly maxPending: number
 }
+
+// A drain ends every open claim of the relay at once, some 400 at its default batch: with 16 places most of them were not
+// ended, and their events waited for the lease.
+const MAX_CHORES = 512
 
 const WRITER = new URL('./writer.ts', import.meta.url)
 const READER = new URL('./reader.ts', import.meta.url)
@@ -51,6 +56,7 @@ export async function openSqliteStore(
   }
   const commits = new Commits({
     ...shared,
+    maxChores: MAX_CHORES,
     start: (slots, listener) => startThread(WRITER, { ...connection, slots } satisfies WriterData, listener),
   })
   const lookups = new Lookups({ ...shared, start: listener => startThread(READER, connection, listener) })
@@ -83,6 +89,11 @@ export async function openSqliteStore(
     findReply: (scope, signal) => lookups.findReply(scope, signal),
     findOrder: (tenant, id, signal) => lookups.findOrder(tenant, id, signal),
     findOrders: (tenant, customerId, page, signal) => lookups.findOrders(tenant, customerId, page, signal),
+    outbox: sqliteOutbox(commits, lookups),
+    purgeKeys: async (madeBeforeMs, limit) => {
+      const answer = await commits.run([ITEM.purgeKeys, madeBeforeMs, limit])
+      return answer === undefined ? undefined : Number(answer[0])
+    },
     degraded,
     close,
   }

@@ -1,0 +1,201 @@
+import type {
+  Backlog,
+  ClaimAsk,
+  ClaimVerdict,
+  DeadEvent,
+  Lookup,
+  OrderWrite,
+  Outbox,
+  OutboxEvent,
+  SettleException,
+  Settlement,
+  SettleVerdict,
+} from '../../src/store/index.ts'
+
+/** What outlives a store that was closed. */
+export interface KeptEvents {
+  newest: number
+  newestToken: number
+  /** By sequence, and in its order; what is purged is gone. */
+  readonly events: Map<number, KeptEvent>
+  readonly claims: Map<number, { readonly endsAtMs: number }>
+  readonly newestOfOrder: Map<string, number>
+}
+
+interface KeptEvent {
+  readonly event: Omit<OutboxEvent, 'attempts'>
+  /** The event of the same order before it. */
+  readonly after: number | undefined
+  attempts: number
+  state: EventState
+}
+
+type EventState =
+  | { readonly kind: 'fresh' | 'delivered' }
+  | { readonly kind: 'claimed'; readonly token: number; readonly dueAtMs: number }
+  | { readonly kind: 'waiting'; readonly dueAtMs: number }
+  | { readonly kind: 'dead'; readonly reason: string }
+
+// As in the embedded store, so that a test can hold the two against each other look by look.
+const BEHIND_MS = 100
+const MOST_LOOKS = 8
+
+/** The outbox of a store in memory: one state for each event, and every rule of the port as plainly as it can be said. */
+export class MemoryOutbox implements Outbox {
+  readonly #kept: KeptEvents
+  readonly #isClosed: () => boolean
+
+  constructor(kept: KeptEvents, isClosed: () => boolean) {
+    this.#kept = kept
+    this.#isClosed = isClosed
+  }
+
+  static nothing(): KeptEvents {
+    return { newest: 0, newestToken: 0, events: new Map(), claims: new Map(), newestOfOrder: new Map() }
+  }
+
+  get size(): number {
+    return this.#kept.events.size
+  }
+
+  /** The event of a write that is now durable. */
+  add({ order, event, tenant, atMs }: OrderWrite): void {
+    const sequence = ++this.#kept.newest
+    this.#kept.events.set(sequence, {
+      event: { sequence, subject: order.id, tenant, atMs, json: order.json, ...event },
+      after: this.#kept.newestOfOrder.get(order.id),
+      attempts: 0,
+      state: { kind: 'fresh' },
+    })
+    this.#kept.newestOfOrder.set(order.id, sequence)
+  }
+
+  async claim({ limit, leaseMs, atMs }: ClaimAsk): Promise<ClaimVerdict> {
+    if (this.#isClosed()) return { kind: 'unavailable' }
+    for (const [token, { endsAtMs }] of this.#kept.claims) if (endsAtMs <= atMs) this.#handBack(token)
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      const due = this.#due(limit, atMs)
+      if (due.length === 0) break
+      const token = ++this.#kept.newestToken
+      for (const kept of due) {
+        const dueAtMs = kept.state.kind === 'waiting' ? kept.state.dueAtMs : 0
+        kept.state = { kind: 'claimed', token, dueAtMs }
+      }
+      for (const kept of due) this.#holdBack(kept, token, atMs)
+      const events = this.#ofClaim(token).map(({ event, attempts }) => ({ ...event, attempts }))
+      if (events.length === 0) continue
+      this.#kept.claims.set(token, { endsAtMs: atMs + leaseMs })
+      return { kind: 'claimed', token, events }
+    }
+    return { kind: 'nothing' }
+  }
+
+  async settle({ token, exceptions }: Settlement): Promise<SettleVerdict> {
+    if (this.#isClosed()) return 'unavailable'
+    if (!this.#kept.claims.delete(token)) return 'stale'
+    const named = new Map(exceptions.map(exception => [exception.sequence, exception]))
+    for (const kept of this.#ofClaim(token)) except(kept, named.get(kept.event.sequence))
+    return 'settled'
+  }
+
+  async findDead(
+    { limit, after = 0 }: { readonly limit: number; readonly after: number | undefined },
+    signal: AbortSignal,
+  ): Promise<Lookup<readonly DeadEvent[]>> {
+    return this.#find(signal, () =>
+      this.#inState('dead')
+        .filter(({ event }) => event.sequence > after)
+        .slice(0, limit)
+        .map(({ event: { json, traceparent, ...event }, attempts, state }) => {
+          return { ...event, attempts, reason: state.kind === 'dead' ? state.reason : '' }
+        }),
+    )
+  }
+
+  async redrive(ids: readonly string[] | 'all', atMs: number): Promise<number | undefined> {
+    if (this.#isClosed()) return undefined
+    const chosen = this.#inState('dead').filter(({ event }) => ids === 'all' || ids.includes(event.id))
+    for (const kept of chosen) {
+      kept.attempts = 0
+      kept.state = { kind: 'waiting', dueAtMs: atMs }
+    }
+    return chosen.length
+  }
+
+  async measure(signal: AbortSignal): Promise<Lookup<Backlog>> {
+    return this.#find(signal, () => {
+      const pending = this.#inState('fresh', 'claimed', 'waiting')
+      return {
+        pending: pending.length,
+        dead: this.#inState('dead').length,
+        oldestAtMs: pending[0]?.event.atMs,
+      }
+    })
+  }
+
+  async purgeDelivered(madeBeforeMs: number, limit: number): Promise<number | undefined> {
+    if (this.#isClosed()) return undefined
+    const old = this.#inState('delivered')
+      .slice(0, limit)
+      .filter(({ event }) => event.atMs < madeBeforeMs)
+    for (const { event } of old) this.#kept.events.delete(event.sequence)
+    return old.length
+  }
+
+  /** What failed before by its due time, at most half of the claim while there is something fresh. */
+  #due(limit: number, atMs: number): KeptEvent[] {
+    const fresh = this.#inState('fresh')
+    const again = this.#inState('waiting')
+      .map(kept => ({ kept, dueAtMs: kept.state.kind === 'waiting' ? kept.state.dueAtMs : 0 }))
+      .filter(({ dueAtMs }) => dueAtMs <= atMs)
+      .sort((one, other) => one.dueAtMs - other.dueAtMs)
+      .slice(0, Math.max(limit - fresh.length, Math.floor(limit / 2), 1))
+      .map(({ kept }) => kept)
+    return [...again, ...fresh.slice(0, limit - again.length)].sort(bySequence)
+  }
+
+  #holdBack(kept: KeptEvent, token: number, atMs: number): void {
+    const before = this.#kept.events.get(kept.after ?? 0)?.state
+    if (before === undefined || before.kind === 'delivered') return
+    if (before.kind === 'claimed' && before.token === token) return
+    if (before.kind === 'dead') {
+      kept.state = { kind: 'dead', reason: 'an earlier event of its order is parked' }
+    } else {
+      const dueAtMs = before.kind === 'waiting' ? before.dueAtMs : 0
+      kept.state = { kind: 'waiting', dueAtMs: Math.max(dueAtMs, atMs + BEHIND_MS) }
+    }
+  }
+
+  #handBack(token: number): void {
+    this.#kept.claims.delete(token)
+    for (const kept of this.#ofClaim(token)) {
+      if (kept.state.kind === 'claimed') kept.state = { kind: 'waiting', dueAtMs: kept.state.dueAtMs }
+    }
+  }
+
+  #ofClaim(token: number): KeptEvent[] {
+    return this.#inState('claimed').filter(({ state }) => state.kind === 'claimed' && state.token === token)
+  }
+
+  #inState(...kinds: readonly EventState['kind'][]): KeptEvent[] {
+    return [...this.#kept.events.values()].filter(({ state }) => kinds.includes(state.kind))
+  }
+
+  #find<Found>(signal: AbortSignal, look: () => Found): Lookup<Found> {
+    if (signal.aborted) return { kind: 'withdrawn' }
+    return this.#isClosed() ? { kind: 'unavailable' } : { kind: 'found', value: look() }
+  }
+}
+
+function except(kept: KeptEvent, exception: SettleException | undefined): void {
+  if (exception === undefined) kept.state = { kind: 'delivered' }
+  else {
+    const { attempts, dueAtMs, reason } = exception
+    kept.attempts = attempts
+    kept.state = dueAtMs === undefined ? { kind: 'dead', reason } : { kind: 'waiting', dueAtMs }
+  }
+}
+
+function bySequence(one: KeptEvent, other: KeptEvent): number {
+  return one.event.sequence - other.event.sequence
+}
