@@ -13,9 +13,10 @@ import { LoopClock, leaseChannels } from './lease/index.ts'
 import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
 import { orderReads } from './orders/index.ts'
 import { outboundChannels, PricingClient } from './outbound/index.ts'
+import { CommitRate, OutboxGauge, openSink, outboxChannels, Relay } from './outbox/index.ts'
 import { type BundledPricing, cachedPrices, createPriceShelf, startBundledPricing } from './pricing/index.ts'
-import type { Clock } from './runtime/index.ts'
-import { openStore, storeChannels } from './store/index.ts'
+import { type Clock, Periodic } from './runtime/index.ts'
+import { openStore, type Store, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
 
 const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
@@ -49,6 +50,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     lease: leaseChannels(),
     lifecycle: lifecycleChannels(),
     outbound: outboundChannels(),
+    outbox: outboxChannels(),
     store: storeChannels(),
   }
   logChannels(logger, config.log, channels)
@@ -98,9 +100,15 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
     const loopClock = new LoopClock(clock, channels.lease.loopLag)
     undo.push(() => loopClock.stop())
+    const onFault = (error: unknown) => logger.error({ err: error }, 'fault')
+    const outboxGauge = new OutboxGauge({ outbox: store.outbox, options: config.outbox, clock, onFault })
+    undo.push(() => outboxGauge.close())
     const gate = new Gate(config.capacity, channels.admission, clock)
     const lifecycle = new Lifecycle(
-      [{ name: 'store', degraded: () => store.degraded() }],
+      [
+        { name: 'store', degraded: () => store.degraded() },
+        { name: 'outbox', degraded: () => outboxGauge.degraded(), advisory: true },
+      ],
       clock,
       channels.lifecycle.phase,
     )
@@ -129,9 +137,35 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         options: config.http,
       }),
     })
+    const sink = openSink(config.outbox, { clock, writeLine: line => logger.info(line, 'event') })
+    undo.push(() => sink.close())
+    const commitRate = new CommitRate(clock)
+    const relay = new Relay({
+      outbox: store.outbox,
+      sink,
+      options: config.outbox,
+      channels: channels.outbox,
+      clock,
+      isBusy: () => commitRate.perSecond() > config.capacity.targetRps,
+      random: Math.random,
+    })
+    undo.push(() => relay.close())
+    channels.store.committed.subscribe(({ batchSize }) => {
+      commitRate.committed(batchSize)
+      relay.wake()
+    })
+    const sweep = new Periodic({
+      clock,
+      intervalMs: config.idempotency.sweepIntervalMs,
+      pauseMs: SWEEP_PAUSE_MS,
+      step: () => swept(store, config, clock.wallMs()),
+      onFault,
+    })
+    undo.push(() => sweep.close())
     const registry = createMetrics(channels, {
       inFlight: () => gate.inFlight,
       cache,
+      outbox: outboxGauge,
       ready: () => lifecycle.readiness().status === 'ready',
     })
     const admin = createAdminServer({
@@ -139,6 +173,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
       config: deps.shownConfig,
       invalidate: tags => cache.invalidate(tags),
+      deadEvents: deadEvents(store, clock, () => relay.wake()),
       onFault: (error, traceId) => channels.http.fault.publish({ error, traceId }),
     })
 
@@ -156,6 +191,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     logger.info({ host: config.http.host, port, adminHost: config.http.adminHost, adminPort }, 'listening')
     lifecycle.become('ready')
     logger.info({ port, adminPort }, 'ready')
+    outboxGauge.start()
+    sweep.start()
+    relay.start()
 
     return {
       port,
@@ -165,6 +203,8 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         const dropped = await drain(drainable(server, gate, channels), config.lifecycle, clock)
         channels.lifecycle.drained.publish({ dropped })
         loopClock.stop()
+        await Promise.all([relay.close(), sweep.close(), outboxGauge.close()])
+        await sink.close()
         await client.close()
         await bundled?.close()
         // The store before the cache: what it still commits must be put out of date there.
@@ -178,6 +218,36 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     }
   }
 }
+
+/** One step of deleting what has outlived its retention; whether there is more. */
+async function swept(store: Store, { idempotency, outbox }: Config, nowMs: number): Promise<boolean> {
+  const limit = idempotency.sweepBatch
+  const keys = await store.purgeKeys(nowMs - idempotency.retentionHours * HOUR_MS, limit)
+  const events = await store.outbox.purgeDelivered(nowMs - outbox.deliveredRetentionHours * HOUR_MS, limit)
+  // One that is too young among the oldest must not slow the rest down.
+  return keys === limit || (events ?? 0) > 0
+}
+
+function deadEvents({ outbox }: Store, clock: Clock, wake: () => void) {
+  return {
+    list: async (page: { limit: number; after: number }) => {
+      const found = await outbox.findDead(page, AbortSignal.timeout(ADMIN_LIMIT_MS))
+      if (found.kind !== 'found') throw new Problem('store-unavailable')
+      return found.value
+    },
+    redrive: async (ids: readonly string[] | 'all') => {
+      const count = await outbox.redrive(ids, clock.wallMs())
+      if (count === undefined) throw new Problem('store-unavailable')
+      wake()
+      return count
+    },
+  }
+}
+
+// Some ten steps for each commit of a busy second, so that orders see little of it.
+const SWEEP_PAUSE_MS = 20
+const HOUR_MS = 3_600_000
+const ADMIN_LIMIT_MS = 5_000
 
 function drainable(server: Server, gate: Gate, channels: Channels) {
   return {

@@ -158,6 +158,54 @@ export const CONSTRAINTS: readonly Constraint[] = [
     },
   },
   {
+    name: 'outbox-carries-target',
+    rule: '`outbox.batchSize` × 1000 / `outbox.pollIntervalMs` ≥ 2 × `capacity.targetRps`',
+    violation: ({ outbox, capacity }) => {
+      const perSecond = (outbox.batchSize * 1000) / outbox.pollIntervalMs
+      if (perSecond >= 2 * capacity.targetRps) return undefined
+      return (
+        `outbox.batchSize (${outbox.batchSize}) in outbox.pollIntervalMs (${outbox.pollIntervalMs}) is ` +
+        `${perSecond} events/s, less than twice capacity.targetRps (${capacity.targetRps})`
+      )
+    },
+  },
+  {
+    name: 'delivery-within-lease',
+    rule: '`outbox.webhook.timeoutMs` × 2 ≤ `outbox.leaseMs`',
+    violation: ({ outbox: { webhook, leaseMs } }) => {
+      if (webhook.timeoutMs * 2 <= leaseMs) return undefined
+      return `outbox.webhook.timeoutMs (${webhook.timeoutMs}) must not exceed half of outbox.leaseMs (${leaseMs})`
+    },
+  },
+  {
+    name: 'retry-delays-ordered',
+    rule: '`outbox.retryDelayMs` ≤ `outbox.retryMaxDelayMs`',
+    violation: ({ outbox: { retryDelayMs, retryMaxDelayMs } }) => {
+      if (retryDelayMs <= retryMaxDelayMs) return undefined
+      return `outbox.retryDelayMs (${retryDelayMs}) must not exceed outbox.retryMaxDelayMs (${retryMaxDelayMs})`
+    },
+  },
+  {
+    name: 'webhook-complete',
+    rule: 'the sink `webhook` needs `outbox.webhook.url` and `outbox.webhook.secret`',
+    violation: ({ outbox: { sink, webhook } }) => {
+      if (sink !== 'webhook' || (webhook.url !== '' && webhook.secret !== '')) return undefined
+      return 'outbox.sink is webhook, which needs outbox.webhook.url and outbox.webhook.secret'
+    },
+  },
+  {
+    name: 'plain-webhook-stays-on-loopback',
+    rule: 'a plain-HTTP webhook needs a loopback `http.host`, and anything but `NODE_ENV=production`',
+    violation: ({ http, outbox }, { production }) => {
+      if (outbox.sink !== 'webhook' || !/^http:/i.test(outbox.webhook.url)) return undefined
+      if (production)
+        return 'outbox.webhook.url is plain HTTP, which must not be used with NODE_ENV=production'
+      if (!isLoopback(http.host))
+        return `outbox.webhook.url is plain HTTP, but http.host (${http.host}) is not loopback`
+      return undefined
+    },
+  },
+  {
     name: 'api-keys-distinct',
     rule: 'no `id` and no `sha256` of `auth.keys` stands twice',
     violation: ({ auth }) => {

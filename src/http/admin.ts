@@ -21,6 +21,8 @@ export function createAdminServer(deps: {
   config: object
   /** Puts out of date whatever the cache holds under these tags. */
   invalidate: (tags: readonly string[]) => void
+  /** Events that were given up on, and their return. */
+  deadEvents: DeadEvents
   onFault: (error: unknown, traceId: string) => void
 }): Server {
   return createServer((req, res) => {
@@ -61,6 +63,17 @@ export function createAdminServer(deps: {
         deps.invalidate(tags)
         return answer(JSON.stringify({ invalidated: tags.length }))
       }
+      case '/outbox/dead': {
+        allow(req, 'GET, HEAD')
+        const events = await deps.deadEvents.list(deadQuery(req.url ?? ''))
+        return answer(JSON.stringify({ events, next: events.at(-1)?.sequence ?? null }))
+      }
+      case '/outbox/redrive': {
+        allow(req, 'POST')
+        requireJson(req.headers)
+        const { ids } = parseBody(await readBody(req, BODY_LIMIT_BYTES), redriveSchema)
+        return answer(JSON.stringify({ redriven: await deps.deadEvents.redrive(ids) }))
+      }
       default:
         throw new Problem('not-found')
     }
@@ -68,8 +81,28 @@ export function createAdminServer(deps: {
 }
 
 const invalidateSchema = z.strictObject({ tags: z.array(z.string().min(1).max(512)).min(1).max(1_000) })
+const redriveSchema = z.strictObject({
+  ids: z.union([z.literal('all'), z.array(z.uuid()).min(1).max(1_000)]),
+})
 // A thousand of the longest tags, escaped.
 const BODY_LIMIT_BYTES = 1_048_576
+
+export interface DeadEvents {
+  /** At most `limit`, after the sequence `after`. Throws `store-unavailable`. */
+  list(page: { limit: number; after: number }): Promise<readonly { sequence: number }[]>
+  /** How many are due again. Throws `store-unavailable`. */
+  redrive(ids: readonly string[] | 'all'): Promise<number>
+}
+
+/** `?limit=&after=`; anything else is left alone. */
+function deadQuery(url: string): { limit: number; after: number } {
+  const query = new URL(url, 'http://admin').searchParams
+  const number = (name: string, otherwise: number) => {
+    const text = query.get(name)
+    return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : otherwise
+  }
+  return { limit: Math.min(Math.max(number('limit', 100), 1), 1_000), after: number('after', 0) }
+}
 
 function allow(req: IncomingMessage, methods: string): void {
   if (!methods.split(', ').includes(req.method ?? '')) {

@@ -18,11 +18,13 @@ const NEXT: Readonly<Record<Phase, readonly Phase[]>> = {
   stopped: [],
 }
 
-/** Something whose trouble makes this instance a bad choice. */
+/** Something whose trouble makes this instance a bad choice, unless it is advisory. */
 export interface Probe {
   readonly name: string
   /** What is wrong, in words fit for a caller; undefined when nothing is. */
   degraded(): string | undefined
+  /** Worth telling, and no reason to send requests elsewhere. */
+  readonly advisory?: boolean
 }
 
 /** A phase has ended. */
@@ -62,7 +64,7 @@ export class Lifecycle {
   /** The phase as a balancer should read it, and what each probe says. */
   readiness(): { status: 'ready' | 'warming' | 'draining' | 'degraded'; checks: Record<string, string> } {
     const checks = Object.fromEntries(this.#probes.map(probe => [probe.name, probe.degraded() ?? 'ok']))
-    const degraded = Object.values(checks).some(check => check !== 'ok')
+    const degraded = this.#probes.some(({ name, advisory }) => !advisory && checks[name] !== 'ok')
     switch (this.#phase) {
       case 'building':
       case 'warming':

@@ -5,6 +5,7 @@ import type { IdempotencyChannels } from '../idempotency/channels.ts'
 import type { LeaseChannels } from '../lease/channels.ts'
 import type { LifecycleChannels } from '../lifecycle/channels.ts'
 import type { OutboundChannels } from '../outbound/channels.ts'
+import type { OutboxChannels } from '../outbox/channels.ts'
 import type { StoreChannels } from '../store/channels.ts'
 
 /** Everything there is to listen to. */
@@ -16,5 +17,6 @@ export interface Channels {
   readonly lease: LeaseChannels
   readonly lifecycle: LifecycleChannels
   readonly outbound: OutboundChannels
+  readonly outbox: OutboxChannels
   readonly store: StoreChannels
 }

@@ -17,7 +17,7 @@ export function createLogger(options: LogOptions, destination: DestinationStream
 
 /** Writes what the mechanisms report. Only fields named here are logged: no header, body or key ever is. */
 export function logChannels(logger: Logger, options: LogOptions, channels: Channels): void {
-  const { cache, http, store, outbound, lifecycle } = channels
+  const { cache, http, store, outbound, outbox, lifecycle } = channels
   if (options.requests !== 'none') {
     http.ended.subscribe(({ method, route, status, outcome, durationMs, traceId, code, stage, tenant }) => {
       if (options.requests === 'errors' && status < 500) return
@@ -45,6 +45,11 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
   cache.hotKey.subscribe(({ key, share, hot }) => {
     // A digest of what a caller sent could be guessed.
     logger.info({ key: key.replace(/[0-9a-f]{64}/g, '…'), share, hot }, 'hot key')
+  })
+  outbox.parked.subscribe(event => logger.error(event, 'event parked'))
+  outbox.sink.subscribe(({ failing, reason }) => {
+    if (failing) logger.warn({ reason }, 'event sink failing')
+    else logger.info('event sink recovered')
   })
   lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
     logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),

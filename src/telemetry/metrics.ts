@@ -2,10 +2,16 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { type CacheGauges, cacheMetrics } from './cache-metrics.ts'
 import type { Channels } from './channels.ts'
 
+export interface OutboxGauges {
+  readonly backlog: { readonly pending: number; readonly dead: number }
+  readonly oldestAgeSeconds: number
+}
+
 /** What is read at the moment of a scrape. */
 export interface Gauges {
   readonly inFlight: () => number
   readonly cache: CacheGauges
+  readonly outbox: OutboxGauges
   readonly ready: () => boolean
 }
 
@@ -108,6 +114,22 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
   })
 
   cacheMetrics(registry, gauges.cache)
+
+  const delivered = counter('punctual_outbox_delivered_total', 'Events that a consumer has taken.')
+  channels.outbox.delivered.subscribe(() => delivered.inc())
+  const failed = counter('punctual_outbox_failed_total', 'Deliveries that failed.')
+  channels.outbox.failed.subscribe(() => failed.inc())
+  gauge(
+    'punctual_outbox_backlog',
+    'Events that wait for their delivery.',
+    () => gauges.outbox.backlog.pending,
+  )
+  gauge('punctual_outbox_dead', 'Events that were given up on.', () => gauges.outbox.backlog.dead)
+  gauge(
+    'punctual_outbox_oldest_age_seconds',
+    'Age of the oldest event that waits.',
+    () => gauges.outbox.oldestAgeSeconds,
+  )
 
   gauge('punctual_ready', '1 while this instance asks for traffic.', () => (gauges.ready() ? 1 : 0))
   const phases = new Gauge({

@@ -99,6 +99,14 @@ describe('violations', () => {
     'drain-within-supervisor-grace': [{ lifecycle: { drainSeconds: 25, shutdownTimeoutSeconds: 26 } }],
     'headers-within-request': [{ http: { headersTimeoutMs: 15_001 } }],
     'budget-within-request-timeout': [{ http: { requestTimeoutMs: 200, headersTimeoutMs: 200 } }],
+    'outbox-carries-target': [{ outbox: { batchSize: 199 } }],
+    'delivery-within-lease': [{ outbox: { leaseMs: 9_999 } }],
+    'retry-delays-ordered': [{ outbox: { retryMaxDelayMs: 499 } }],
+    'webhook-complete': [{ outbox: { sink: 'webhook', webhook: { url: 'https://example.com/' } } }],
+    'plain-webhook-stays-on-loopback': [
+      { ...webhookTo('http://example.com/'), auth: { keys: [key('a', 'a')] } },
+      { NODE_ENV: 'production' },
+    ],
     'api-keys-distinct': [{ auth: { keys: [key('a', 'a'), key('a', 'b')] } }],
     'demo-key-stays-on-loopback': [{}, { NODE_ENV: 'production' }],
     'admin-token-off-loopback': [{ http: { adminHost: '0.0.0.0' } }],
@@ -128,6 +136,48 @@ describe('violations', () => {
     },
   )
 
+  it.each([
+    ['http://example.com/', '0.0.0.0', ['plain-webhook-stays-on-loopback']],
+    ['HTTP://example.com/', '0.0.0.0', ['plain-webhook-stays-on-loopback']],
+    ['http://example.com/', '127.0.0.1', []],
+    ['https://example.com/', '0.0.0.0', []],
+  ])('a webhook to %s beside a listener on %s breaks %j', (url, host, broken) => {
+    const overrides = { ...webhookTo(url), http: { host }, auth: { keys: [key('a', 'a')] } }
+    expect(violations(overrides).map(text => text.split(':', 1)[0])).toEqual(broken)
+  })
+
+  it.each([
+    { url: 'https://example.com/' },
+    { secret: SECRET },
+    { url: '', secret: SECRET },
+    { url: 'https://example.com/', secret: '' },
+  ])('a webhook of which only %j is known is not complete', webhook => {
+    expect(violations({ outbox: { sink: 'webhook', webhook } })).toEqual([
+      expect.stringMatching(/^webhook-complete/),
+    ])
+  })
+
+  it.each([
+    'example.com',
+    'ftp://example.com/',
+    'https://a:b@example.com/',
+    'https://example.com/#a',
+    'http:',
+  ])('%s is no URL for a webhook', url => {
+    expect(violations({ outbox: { webhook: { url } } })).toEqual([
+      expect.stringMatching(/^outbox\.webhook\.url: /),
+    ])
+  })
+
+  it.each(['secret', 'whsec_', 'whsec_short', `whsec_${'!'.repeat(44)}`])(
+    '%s is no secret for a webhook, and is not repeated',
+    secret => {
+      const found = violations({ outbox: { webhook: { secret } } })
+      expect(found).toEqual([expect.stringMatching(/^outbox\.webhook\.secret: /)])
+      if (secret.length > 10) expect(found.join()).not.toContain(secret)
+    },
+  )
+
   it('the demo key is refused off loopback', () => {
     expect(violations({ http: { host: '0.0.0.0' } })).toEqual([
       expect.stringMatching(/^demo-key-stays-on-loopback/),
@@ -148,6 +198,12 @@ describe('violations', () => {
   })
 })
 
+const SECRET = `whsec_${'a'.repeat(43)}=`
+
+function webhookTo(url: string) {
+  return { outbox: { sink: 'webhook', webhook: { url, secret: SECRET } } }
+}
+
 function key(id: string, of: string) {
   return { id, tenant: id, sha256: of.repeat(64), scopes: ['orders:read'] }
 }
@@ -158,9 +214,10 @@ function configSchemaOf(schema: unknown): { type?: string; minimum: number; maxi
 
 describe('secrets', () => {
   it('are hidden, and nothing else is', () => {
-    const config = load({}, { ADMIN_TOKEN: 'a-secret-of-ours-0' })
+    const config = load({ outbox: { webhook: { secret: SECRET } } }, { ADMIN_TOKEN: 'a-secret-of-ours-0' })
     const shown = JSON.stringify(redact(config))
     expect(shown).not.toContain('a-secret-of-ours-0')
+    expect(shown).not.toContain(SECRET)
     expect(shown).not.toContain(config.auth.keys[0]?.sha256)
     expect(shown).toContain('"adminToken":"***"')
     expect(shown).toContain('"tenant":"demo"')

@@ -28,20 +28,34 @@ function watched<Value extends object>(value: Value, read: Set<string>, path: st
 
 it('every key of the configuration is read by what runs, or by a constraint on what runs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'))
-  const pricing = createServer((req, res) => {
+  // Pricing that is down at first, and a consumer that never takes anything.
+  let pricingIsDown = true
+  const others = createServer((req, res) => {
     req.resume()
-    res.writeHead(500).end()
+    if (req.url === '/hook' || pricingIsDown) res.writeHead(500).end()
+    else
+      res
+        .setHeader('content-type', 'application/json')
+        .end('{"prices":[{"sku":"SKU-1","unitPrice":5}],"unknown":[]}')
   }).listen(0, '127.0.0.1')
-  await once(pricing, 'listening')
+  await once(others, 'listening')
+  const base = `http://127.0.0.1:${(others.address() as AddressInfo).port}`
   const overrides = {
     http: { port: 0, adminPort: 0 },
     // Fails at once and is probed soon, so that the breaker goes all the way round.
     outbound: {
-      baseUrl: `http://127.0.0.1:${(pricing.address() as AddressInfo).port}`,
+      baseUrl: base,
       breaker: { minimumRps: 0.1, halfOpenAfterMs: 10 },
     },
     store: { sqlite: { path: join(folder, 'orders.db') } },
     lifecycle: { unreadyDelayMs: 0 },
+    // So that a busy machine is no reason for another status.
+    deadline: { requestBudgetMs: 10_000 },
+    idempotency: { sweepIntervalMs: 10 },
+    outbox: {
+      sink: 'webhook',
+      webhook: { url: `${base}/hook`, secret: `whsec_${'a'.repeat(43)}=`, allowPrivateNetworks: true },
+    },
   }
   const env = { NODE_CONFIG: JSON.stringify(overrides) }
   // Thawed: a proxy may not show anything else in place of what is frozen.
@@ -53,13 +67,20 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     const constrained = new Set(read)
     const logger = createLogger(spied.log, { write: () => undefined })
     const app = await startApp(spied, { clock: systemClock, logger, shownConfig: {} })
-    while (!read.has('outbound.breaker.halfOpenCalls')) {
+    const place = async () => {
       const placed = await fetch(`http://127.0.0.1:${app.port}/v1/orders`, {
         method: 'POST',
         headers: { authorization: 'Bearer demo', 'idempotency-key': '1', 'content-type': 'application/json' },
         body: '{"customerId":"c","currency":"USD","items":[{"sku":"SKU-1","quantity":1}]}',
       })
-      expect(placed.status).toBe(503)
+      return placed.status
+    }
+    while (!read.has('outbound.breaker.halfOpenCalls')) expect(await place()).toBe(503)
+    pricingIsDown = false
+    while ((await place()) !== 201);
+    // What only a failed delivery, a sweep and a look at readiness ask.
+    while (!read.has('outbox.maxAttempts') || !read.has('outbox.deliveredRetentionHours')) {
+      await fetch(`http://127.0.0.1:${app.port}/health/ready`)
     }
     await app.stop()
 
@@ -69,7 +90,7 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     expect(unread).toEqual([])
     expect([...constrained]).toContain('capacity.targetRps')
   } finally {
-    pricing.close()
+    others.close()
     rmSync(folder, { recursive: true, force: true })
   }
 })

@@ -74,4 +74,22 @@ describe('the lifecycle', () => {
     trouble = undefined
     expect(lifecycle.readiness().status).toBe('ready')
   })
+
+  test('tells of the trouble of an advisory probe and stays ready, unless another has some too', () => {
+    let trouble: string | undefined
+    const probes = [
+      { name: 'store', degraded: () => trouble },
+      { name: 'outbox', degraded: () => 'events wait', advisory: true },
+    ]
+    const { lifecycle } = lifecycleIn('ready', probes)
+    expect(lifecycle.readiness()).toEqual({
+      status: 'ready',
+      checks: { store: 'ok', outbox: 'events wait' },
+    })
+    trouble = 'disk full'
+    expect(lifecycle.readiness()).toEqual({
+      status: 'degraded',
+      checks: { store: 'disk full', outbox: 'events wait' },
+    })
+  })
 })

@@ -1,0 +1,6 @@
+export { type OutboxChannels, outboxChannels } from './channels.ts'
+export { CommitRate } from './commit-rate.ts'
+export { OutboxGauge } from './gauge.ts'
+export { openSink } from './open-sink.ts'
+export { Relay } from './relay.ts'
+export type { Delivery, Sink } from './sinks/sink.ts'
