@@ -8,6 +8,7 @@ import { cache } from './scenarios/cache.ts'
 import { concurrency } from './scenarios/concurrency.ts'
 import { contract } from './scenarios/contract.ts'
 import { degrade } from './scenarios/degrade.ts'
+import { events } from './scenarios/events.ts'
 import { hostile } from './scenarios/hostile.ts'
 import { lifecycle } from './scenarios/lifecycle.ts'
 import { slowDependency } from './scenarios/slow-dependency.ts'
@@ -21,6 +22,7 @@ const SCENARIOS: readonly Scenario[] = [
   slowDependency,
   concurrency,
   cache,
+  events,
   lifecycle,
 ]
 

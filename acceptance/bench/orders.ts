@@ -13,7 +13,7 @@ import { type Bench, median } from './figure.ts'
 export const orders: Bench = {
   name: 'orders',
   async run({ short, say }) {
-    if (!hasWrk()) throw new Error('wrk is not installed (Debian: apt-get install wrk)')
+    needWrk()
     const rounds = short ? 1 : 5
     const seconds = short ? 2 : 5
     const ratios: number[] = []
@@ -50,7 +50,7 @@ interface Reading {
 }
 
 /** One peer, one fresh store, one run of wrk. */
-async function measure(peer: Peer, seconds: number): Promise<Reading> {
+export async function measure(peer: Peer, seconds: number, config: object = {}): Promise<Reading> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
   const server = spawn(process.execPath, [...PEERS[peer]], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -58,7 +58,7 @@ async function measure(peer: Peer, seconds: number): Promise<Reading> {
       PATH: process.env.PATH,
       PORT: '0',
       STORE_PATH: join(folder, 'orders.db'),
-      NODE_CONFIG: JSON.stringify({ http: { adminPort: 0 } }),
+      NODE_CONFIG: JSON.stringify({ http: { adminPort: 0 }, ...config }),
     },
   })
   try {
@@ -95,12 +95,12 @@ function wrk(port: number, seconds: number, run: string): Reading {
   return { ordersPerSecond: (all - refused) / seconds, refused }
 }
 
-function hasWrk(): boolean {
+export function needWrk(): void {
   try {
-    execFileSync('wrk', ['--version'], { stdio: 'ignore' })
-    return true
+    execFileSync('wrk', ['-v'], { stdio: 'ignore' })
   } catch (error) {
-    // wrk prints its version and exits with 1.
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
+    // It exits with 1 after telling its version.
+    if ((error as { status?: number | null }).status === 1) return
+    throw new Error('wrk is not installed (Debian: apt-get install wrk)')
   }
 }

@@ -51,11 +51,11 @@ export class Server {
     return this.#run.exitCode !== undefined
   }
 
-  signal(name: 'SIGTERM' | 'SIGINT'): void {
+  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): void {
     this.#run.child.kill(name)
   }
 
-  /** Waits until it is gone and gives its exit code. */
+  /** Waits until it is gone and gives its exit code; −1 when a signal ended it. */
   exit(limitMs = STOP_LIMIT_MS): Promise<number> {
     return until('the server to exit', () => this.#run.exitCode, limitMs)
   }

@@ -7,6 +7,11 @@ import { clear, shown } from './ending.ts'
 const START_LIMIT_MS = 5_000
 const CONFIG_EXIT_CODE = 78
 
+const WEBHOOK = {
+  url: 'http://127.0.0.1:9/hook',
+  secret: `whsec_${Buffer.alloc(24, 'configuration').toString('base64')}`,
+}
+
 /** Configurations that must not be started with, and a word of each violation that must be listed. */
 const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
   'an unknown key': [{ http: { porrt: 1 } }, 'http.porrt'],
@@ -67,6 +72,51 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
     'cache.waitTimeoutMs (200)',
     'deadline.requestBudgetMs (200)',
   ],
+  'an outbox slower than twice the orders': [
+    { outbox: { batchSize: 199 } },
+    'outbox.batchSize (199)',
+    'capacity.targetRps (1000)',
+  ],
+  'polls too rare for twice the orders': [
+    { outbox: { pollIntervalMs: 101 } },
+    'outbox.pollIntervalMs (101)',
+    'capacity.targetRps (1000)',
+  ],
+  'a delivery that may outlast half a claim': [
+    { outbox: { leaseMs: 9_999 } },
+    'outbox.webhook.timeoutMs (5000)',
+    'outbox.leaseMs (9999)',
+  ],
+  'a first retry later than the last': [
+    { outbox: { retryDelayMs: 501, retryMaxDelayMs: 500 } },
+    'outbox.retryDelayMs (501)',
+  ],
+  'an unknown sink': [{ outbox: { sink: 'pigeon' } }, 'outbox.sink'],
+  'a webhook without a URL': [
+    { outbox: { sink: 'webhook', webhook: { secret: WEBHOOK.secret } } },
+    'outbox.webhook.url',
+  ],
+  'a webhook without a secret': [
+    { outbox: { sink: 'webhook', webhook: { url: WEBHOOK.url } } },
+    'outbox.webhook.secret',
+  ],
+  'a webhook URL that is none of HTTP': [
+    { outbox: { sink: 'webhook', webhook: { ...WEBHOOK, url: 'ftp://127.0.0.1/hook' } } },
+    'outbox.webhook.url',
+  ],
+  'a webhook URL with credentials': [
+    { outbox: { sink: 'webhook', webhook: { ...WEBHOOK, url: 'https://user:word@consumer.test/' } } },
+    'outbox.webhook.url',
+  ],
+  'a webhook secret that is none': [
+    { outbox: { sink: 'webhook', webhook: { ...WEBHOOK, secret: 'whsec_short' } } },
+    'outbox.webhook.secret',
+  ],
+  'a plain-HTTP webhook off loopback': [
+    { http: { host: '0.0.0.0' }, outbox: { sink: 'webhook', webhook: WEBHOOK } },
+    'outbox.webhook.url is plain HTTP',
+    '0.0.0.0',
+  ],
   'several unknown keys and bounds at once': [
     { http: { porrt: 1, keepAliveTimeoutMs: -1 }, capacity: { permits: 5 }, log: { level: 'loud' } },
     'http.porrt',
@@ -81,6 +131,7 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
       lifecycle: { drainSeconds: 30 },
       store: { sqlite: { busyTimeoutMs: 5_000 } },
       cache: { l1Seconds: 1, queryTimeoutMs: 500, waitTimeoutMs: 500 },
+      outbox: { sink: 'webhook', batchSize: 1, leaseMs: 100 },
     },
     'capacity.maxConcurrent',
     'outbound.leaseMs',
@@ -89,6 +140,9 @@ const BROKEN: Record<string, [config: Json, ...named: string[]]> = {
     'cache.l1Seconds',
     'cache.queryTimeoutMs',
     'cache.waitTimeoutMs',
+    'outbox.batchSize',
+    'outbox.webhook.timeoutMs',
+    'outbox.webhook.url',
   ],
   'an unknown key beside a contradiction': [
     { http: { porrt: 1 }, outbound: { leaseMs: 500 } },
@@ -121,6 +175,10 @@ export async function configuration(trial: Trial): Promise<void> {
       { NODE_ENV: 'production', NODE_CONFIG: '{"http":{"adminPort":0}}' },
       'demo key',
     ],
+    'a plain-HTTP webhook in production': [
+      { NODE_ENV: 'production', NODE_CONFIG: webhookConfig(WEBHOOK.url) },
+      'outbox.webhook.url is plain HTTP',
+    ],
     'the demo key off loopback': [{ HOST: '0.0.0.0', NODE_CONFIG: '{"http":{"adminPort":0}}' }, 'demo key'],
     'an admin listener off loopback without token': [
       { NODE_CONFIG: '{"http":{"adminPort":0,"adminHost":"0.0.0.0"}}' },
@@ -147,6 +205,22 @@ export async function configuration(trial: Trial): Promise<void> {
     return `${ending.lines.length} lines`
   })
 
+  const webhooks: Record<string, Record<string, string>> = {
+    'a plain-HTTP one on loopback': { NODE_CONFIG: webhookConfig(WEBHOOK.url) },
+    'one by HTTPS in production': {
+      NODE_ENV: 'production',
+      NODE_CONFIG: webhookConfig('https://consumer.test/'),
+    },
+    'one by HTTPS off loopback': { HOST: '0.0.0.0', NODE_CONFIG: webhookConfig('https://consumer.test/') },
+  }
+  for (const [what, env] of Object.entries(webhooks)) {
+    await trial.check(`config:check passes a webhook, ${what}, its secret hidden`, async () => {
+      const ending = await runToEnd({ env }, START_LIMIT_MS, 'config:check')
+      same(ending.code, 0, `of ${JSON.stringify(ending.lines.slice(-1))} the exit code`)
+      demand(!ending.lines.join('\n').includes(WEBHOOK.secret), 'no secret, saw it')
+    })
+  }
+
   await trial.check('config:check refuses a bad configuration with 78', async () => {
     const config = { http: { porrt: 1 }, capacity: { permits: 5 } }
     const ending = await runToEnd({ config }, START_LIMIT_MS, 'config:check')
@@ -156,4 +230,9 @@ export async function configuration(trial: Trial): Promise<void> {
     }
     return shown(ending)
   })
+}
+
+function webhookConfig(url: string): string {
+  const outbox = { sink: 'webhook', webhook: { ...WEBHOOK, url } }
+  return JSON.stringify({ http: { adminPort: 0 }, auth: { keys: KEY_ENTRIES }, outbox })
 }
