@@ -21,7 +21,7 @@ import { type Entry, Tiers } from './tiers.ts'
  */
 export class Cache {
   readonly tally = new Tally()
-  readonly #fence: Fence
+  readonly #fence = new Fence()
   readonly #l1: L1<Entry>
   readonly #hotKeys: HotKeys
   readonly #gate: TierGate | undefined
@@ -30,7 +30,6 @@ export class Cache {
 
   constructor(options: CacheOptions, deps: CacheDeps) {
     const { clock, channels, second } = deps
-    this.#fence = deps.fence ?? new Fence()
     this.#l1 = new L1(options, clock)
     this.#hotKeys = new HotKeys(options.hotKeys, clock, change => channels.hotKey.publish(change))
     this.#gate = second && new TierGate(second.tier, clock)
@@ -93,7 +92,6 @@ export interface CacheDeps {
   readonly channels: CacheChannels
   /** A tier outside the process, and what tells this instance from others that use it. */
   readonly second?: { readonly tier: SecondTier; readonly instance: string }
-  readonly fence?: Fence
   /** In [0, 1); spreads the moments at which entries end. */
   readonly random?: () => number
 }

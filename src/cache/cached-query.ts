@@ -4,7 +4,7 @@ import type { Fence } from './fence.ts'
 import { Flight } from './flight.ts'
 import type { CacheOptions } from './options.ts'
 import type { Tally } from './tally.ts'
-import type { Loaded, Tiers } from './tiers.ts'
+import type { Entry, Loaded, Tiers } from './tiers.ts'
 
 /** One kind of question, and where its answers come from. */
 export interface Query<Asked, Value> {
@@ -46,21 +46,21 @@ export class CachedQuery<Asked, Value> {
 
   /** What memory holds, at the cost of a look; undefined when it holds nothing. */
   peek(asked: Asked): Loaded<Value> | undefined {
-    const { tiers } = this.#parts
     const key = this.#query.keyOf(asked)
-    const entry = tiers.look(key)
-    if (entry === undefined) return undefined
-    tiers.countRead(key, entry)
-    if (tiers.isAgeing(entry) && this.#refresh(key, asked)) tiers.postpone(entry)
-    return entry.loaded as Loaded<Value>
+    const entry = this.#parts.tiers.look(key)
+    return entry && this.#readEntry(asked, key, entry)
   }
 
   /** What memory holds of all of them; undefined, and no read at all, when it lacks one or holds that it is not there. */
   peekAll(asks: readonly Asked[]): readonly Value[] | undefined {
+    const entries: [Asked, string, Entry][] = []
     for (const asked of asks) {
-      if (this.#parts.tiers.look(this.#query.keyOf(asked))?.loaded.value === undefined) return undefined
+      const key = this.#query.keyOf(asked)
+      const entry = this.#parts.tiers.look(key)
+      if (entry?.loaded.value === undefined) return undefined
+      entries.push([asked, key, entry])
     }
-    return asks.map(asked => this.peek(asked)?.value as Value)
+    return entries.map(entry => this.#readEntry(...entry).value as Value)
   }
 
   /**
@@ -156,6 +156,13 @@ export class CachedQuery<Asked, Value> {
     const left = (this.#running.get(key) ?? 0) - 1
     if (left > 0) this.#running.set(key, left)
     else this.#running.delete(key)
+  }
+
+  #readEntry(asked: Asked, key: string, entry: Entry): Loaded<Value> {
+    const { tiers } = this.#parts
+    tiers.countRead(key, entry)
+    if (tiers.isAgeing(entry) && this.#refresh(key, asked)) tiers.postpone(entry)
+    return entry.loaded as Loaded<Value>
   }
 
   #missed(asked: Asked): Question<Asked> {

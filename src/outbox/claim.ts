@@ -60,3 +60,9 @@ export class Claim {
     this.exceptions.push({ sequence: event.sequence, ...exception })
   }
 }
+
+/** Events of one order out of one claim, in the order of their making. */
+export interface Lane {
+  readonly claim: Claim
+  readonly events: readonly OutboxEvent[]
+}

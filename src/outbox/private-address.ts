@@ -34,13 +34,8 @@ for (const [network, prefix] of [
   ['fe80::', 10],
   ['fec0::', 10],
   ['ff00::', 8],
-] as const) {
-  PRIVATE.addSubnet(network, prefix, 'ipv6')
-}
-
-// IPv4 inside of IPv6, which a BlockList sees through only in its mapped form: NAT64 (RFC 6052) and 6to4 (RFC 3056)
-// lead to any IPv4 address, private ones too.
-for (const [network, prefix] of [
+  // IPv4 inside of IPv6, which a BlockList sees through only in its mapped form: NAT64 (RFC 6052), its translated form
+  // (RFC 2765) and 6to4 (RFC 3056) lead to any IPv4 address, private ones too.
   ['64:ff9b::', 96],
   ['::ffff:0:0:0', 96],
   ['2002::', 16],

@@ -2,7 +2,7 @@ import { type Clock, sleep, type Timer } from '../runtime/index.ts'
 import type { Outbox, OutboxEvent, SettleException } from '../store/index.ts'
 import { retryDelayMs } from './backoff.ts'
 import type { OutboxChannels } from './channels.ts'
-import { Claim } from './claim.ts'
+import { Claim, type Lane } from './claim.ts'
 import type { OutboxOptions } from './options.ts'
 import type { Delivery, Sink } from './sinks/sink.ts'
 
@@ -282,11 +282,6 @@ export interface RelayDeps {
   readonly random: () => number
 }
 
-/** Events of one order out of one claim. */
-interface Lane {
-  readonly claim: Claim
-  readonly events: readonly OutboxEvent[]
-}
 type Behind = Pick<SettleException, 'dueAtMs' | 'reason'>
 
 const HANDED_BACK = 'handed back'
@@ -294,6 +289,7 @@ const HANDED_BACK = 'handed back'
 const GATHER_MS = 3
 // Half of what polling could take: at 10,000 orders/s the whole of it cost the orders 28 % on two cores.
 const BUSY_PACE = 2
-const [LEASE_USED, SMALL_CLAIM] = [0.8, 8]
+const LEASE_USED = 0.8
+const SMALL_CLAIM = 8
 // The drain has 5 s beside it by default; a consumer that has not answered by then gets the event again.
 const CLOSE_MS = 2_000
