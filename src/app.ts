@@ -16,7 +16,7 @@ import { outboundChannels, PricingClient } from './outbound/index.ts'
 import { CommitRate, OutboxGauge, openSink, outboxChannels, Relay } from './outbox/index.ts'
 import { type BundledPricing, cachedPrices, createPriceShelf, startBundledPricing } from './pricing/index.ts'
 import { type Clock, Periodic } from './runtime/index.ts'
-import { openStore, type Store, storeChannels } from './store/index.ts'
+import { openStore, type Store, Sweep, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
 
 const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
@@ -154,14 +154,17 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       commitRate.committed(batchSize)
       relay.wake()
     })
-    const sweep = new Periodic({
-      clock,
-      intervalMs: config.idempotency.sweepIntervalMs,
-      pauseMs: SWEEP_PAUSE_MS,
-      step: () => swept(store, config, clock.wallMs()),
-      onFault,
-    })
-    undo.push(() => sweep.close())
+    const sweeps = sweepsOf(store, config).map(
+      sweep =>
+        new Periodic({
+          clock,
+          intervalMs: config.idempotency.sweepIntervalMs,
+          pauseMs: SWEEP_PAUSE_MS,
+          step: () => sweep.step(clock.wallMs()),
+          onFault,
+        }),
+    )
+    for (const sweep of sweeps) undo.push(() => sweep.close())
     const registry = createMetrics(channels, {
       inFlight: () => gate.inFlight,
       cache,
@@ -192,7 +195,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     lifecycle.become('ready')
     logger.info({ port, adminPort }, 'ready')
     outboxGauge.start()
-    sweep.start()
+    for (const sweep of sweeps) sweep.start()
     relay.start()
 
     return {
@@ -203,7 +206,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         const dropped = await drain(drainable(server, gate, channels), config.lifecycle, clock)
         channels.lifecycle.drained.publish({ dropped })
         loopClock.stop()
-        await Promise.all([relay.close(), sweep.close(), outboxGauge.close()])
+        await Promise.all([relay, outboxGauge, ...sweeps].map(part => part.close()))
         await sink.close()
         await client.close()
         await bundled?.close()
@@ -219,13 +222,13 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   }
 }
 
-/** One step of deleting what has outlived its retention; whether there is more. */
-async function swept(store: Store, { idempotency, outbox }: Config, nowMs: number): Promise<boolean> {
+/** Of keys and of delivered events. */
+function sweepsOf(store: Store, { idempotency, outbox }: Config): Sweep[] {
   const limit = idempotency.sweepBatch
-  const keys = await store.purgeKeys(nowMs - idempotency.retentionHours * HOUR_MS, limit)
-  const events = await store.outbox.purgeDelivered(nowMs - outbox.deliveredRetentionHours * HOUR_MS, limit)
-  // One that is too young among the oldest must not slow the rest down.
-  return keys === limit || (events ?? 0) > 0
+  return [
+    new Sweep(ask => store.purgeKeys(ask), idempotency.retentionHours * HOUR_MS, limit),
+    new Sweep(ask => store.outbox.purgeDelivered(ask), outbox.deliveredRetentionHours * HOUR_MS, limit),
+  ]
 }
 
 function deadEvents({ outbox }: Store, clock: Clock, wake: () => void) {

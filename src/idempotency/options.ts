@@ -18,7 +18,7 @@ export const idempotencyOptions = group({
     trade: 'Higher leaves more to delete at once.',
   }),
   sweepBatch: wholeNumber({
-    is: 'Rows deleted in one step; while there is more, the next step follows soon.',
+    is: 'Rows looked at in one step; while there may be more, the next step follows soon.',
     unit: 'rows',
     default: 200,
     min: 1,

@@ -1,7 +1,5 @@
+import { LONGEST_WAIT_MS } from '../store/index.ts'
 import type { OutboxOptions } from './options.ts'
-
-// A consumer that asks for more would rather not be asked at all.
-const LONGEST_ASKED_MS = 3_600_000
 
 /**
  * How long an event waits after its `attempts`th failed delivery: exponential, jittered over its upper half so that
@@ -15,5 +13,5 @@ export function retryDelayMs(
 ): number {
   const fullMs = Math.min(retryMaxDelayMs, retryDelayMs * 2 ** (attempts - 1))
   const ownMs = fullMs * (0.5 + random() / 2)
-  return Math.round(Math.max(ownMs, Math.min(askedMs, LONGEST_ASKED_MS)))
+  return Math.round(Math.max(ownMs, Math.min(askedMs, LONGEST_WAIT_MS)))
 }

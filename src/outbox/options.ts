@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { flag, group, oneOf, text, wholeNumber } from '../runtime/index.ts'
+import { LONGEST_WAIT_MS } from '../store/index.ts'
 
 function isWebhookUrl(value: string): boolean {
   if (value === '') return true
@@ -35,7 +36,7 @@ export const outboxOptions = group({
     unit: 'ms',
     default: 30_000,
     min: 100,
-    max: 3_600_000,
+    max: LONGEST_WAIT_MS,
     trade: 'Lower goes on sooner after a crash; too low and slow consumers get events twice.',
   }),
   maxAttempts: wholeNumber({
@@ -51,7 +52,7 @@ export const outboxOptions = group({
     unit: 'ms',
     default: 500,
     min: 1,
-    max: 3_600_000,
+    max: LONGEST_WAIT_MS,
     trade: 'Lower tries again sooner and bothers a consumer in trouble more.',
   }),
   retryMaxDelayMs: wholeNumber({
@@ -59,7 +60,7 @@ export const outboxOptions = group({
     unit: 'ms',
     default: 60_000,
     min: 1,
-    max: 86_400_000,
+    max: LONGEST_WAIT_MS,
     trade: 'Lower finds a consumer that is back sooner.',
   }),
   maxConcurrent: wholeNumber({

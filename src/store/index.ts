@@ -1,15 +1,16 @@
 export { type StoreChannels, storeChannels } from './channels.ts'
 export { openStore } from './open.ts'
-export type {
-  Backlog,
-  ClaimAsk,
-  ClaimVerdict,
-  DeadEvent,
-  Outbox,
-  OutboxEvent,
-  SettleException,
-  Settlement,
-  SettleVerdict,
+export {
+  type Backlog,
+  type ClaimAsk,
+  type ClaimVerdict,
+  type DeadEvent,
+  LONGEST_WAIT_MS,
+  type Outbox,
+  type OutboxEvent,
+  type SettleException,
+  type Settlement,
+  type SettleVerdict,
 } from './outbox-port.ts'
 export type {
   CommitVerdict,
@@ -18,8 +19,11 @@ export type {
   Lookup,
   OrdersPage,
   OrderWrite,
+  PurgeAsk,
+  Purged,
   Store,
   StoredOrder,
   StoredReply,
 } from './port.ts'
 export { StoreOpenError } from './sqlite/store.ts'
+export { Sweep } from './sweep.ts'

@@ -1,4 +1,4 @@
-import type { Lookup } from './port.ts'
+import type { Lookup, PurgeAsk, Purged } from './port.ts'
 
 /**
  * Outbox (B4): what the relay may ask of the store. Events are claimed under a lease with a fencing token, so that two
@@ -33,13 +33,23 @@ export interface Outbox {
     page: { readonly limit: number; readonly after: number | undefined },
     signal: AbortSignal,
   ): Promise<Lookup<readonly DeadEvent[]>>
-  /** Dead events are due again, with all their attempts before them. How many those are; undefined: unavailable. */
+  /**
+   * Dead events are due again, with all their attempts before them; dead ones of their orders before them come along,
+   * or they would be dead again at once. Goes in steps, between which orders are written. How many those are;
+   * undefined: unavailable, perhaps after some.
+   */
   redrive(ids: readonly string[] | 'all', atMs: number): Promise<number | undefined>
   /** What is neither delivered nor dead, and what is dead: as of now, in one look. */
   measure(signal: AbortSignal): Promise<Lookup<Backlog>>
-  /** Looks at the `limit` oldest delivered events and deletes those made before `madeBeforeMs`. How many. */
-  purgeDelivered(madeBeforeMs: number, limit: number): Promise<number | undefined>
+  /** Deletes delivered events. Undefined: unavailable. */
+  purgeDelivered(ask: PurgeAsk): Promise<Purged | undefined>
 }
+
+/**
+ * No lease and no delay lasts longer, in ms: what ends later was dated by a clock that has been set back since, and
+ * counts as over.
+ */
+export const LONGEST_WAIT_MS = 3_600_000
 
 export interface ClaimAsk {
   readonly limit: number

@@ -37,14 +37,33 @@ export interface Store {
     page: OrdersPage,
     signal: AbortSignal,
   ): Promise<Lookup<readonly ListedOrder[]>>
-  /** Looks at the `limit` oldest keys and deletes those made before `madeBeforeMs`. How many; undefined: unavailable. */
-  purgeKeys(madeBeforeMs: number, limit: number): Promise<number | undefined>
+  /** Deletes idempotency keys. Undefined: unavailable. */
+  purgeKeys(ask: PurgeAsk): Promise<Purged | undefined>
   /** The events, for their delivery. */
   readonly outbox: Outbox
   /** What stands in the way of working normally; undefined when nothing does. */
   degraded(): string | undefined
   /** Finishes what was accepted, then lets go of everything. */
   close(): Promise<void>
+}
+
+/**
+ * One step of deleting what is old. It looks at so many rows in the order of their making, whatever their age: looking
+ * for old ones alone would go through all the others each time that there are fewer than the limit.
+ */
+export interface PurgeAsk {
+  /** Now, and before which moment a row must have been made, in ms since the epoch. */
+  readonly atMs: number
+  readonly madeBeforeMs: number
+  readonly limit: number
+  /** Where the step before this one ended; 0 begins with the oldest. */
+  readonly after: number
+}
+
+export interface Purged {
+  readonly deleted: number
+  /** Where to go on; undefined when what follows is too young, or nothing. */
+  readonly next: number | undefined
 }
 
 /** An idempotency key belongs to one tenant and one operation. */

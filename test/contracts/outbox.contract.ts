@@ -15,6 +15,7 @@ import { cancelWrite, never, orderWrite, type WriteChoices } from '../support/or
 import type { StoreHarness } from './store.contract.ts'
 
 export const LEASE_MS = 1_000
+const ALL_MS = Number.MAX_SAFE_INTEGER
 
 /** What every driver of the store promises whoever delivers events; each part has a file of its own. */
 export function outboxContract(name: string, makeHarness: () => StoreHarness | Promise<StoreHarness>): void {
@@ -23,7 +24,7 @@ export function outboxContract(name: string, makeHarness: () => StoreHarness | P
 
     beforeEach(async () => {
       tested.harness = await makeHarness()
-      tested.nowMs = 1_000_000
+      tested.nowMs = 1_000_000_000
       await tested.open()
     })
     afterEach(async () => {
@@ -43,8 +44,9 @@ export function outboxContract(name: string, makeHarness: () => StoreHarness | P
       expect(await outbox.claim({ limit: 1, leaseMs: 1, atMs: 0 })).toEqual({ kind: 'unavailable' })
       expect(await outbox.settle({ token: 1, atMs: 0, exceptions: [] })).toBe('unavailable')
       expect(await outbox.redrive('all', 0)).toBeUndefined()
-      expect(await outbox.purgeDelivered(0, 1)).toBeUndefined()
-      expect(await tested.store.purgeKeys(0, 1)).toBeUndefined()
+      const purge = { atMs: 0, madeBeforeMs: 0, limit: 1, after: 0 }
+      expect(await outbox.purgeDelivered(purge)).toBeUndefined()
+      expect(await tested.store.purgeKeys(purge)).toBeUndefined()
       expect(await outbox.measure(never())).toEqual({ kind: 'unavailable' })
       expect(await outbox.findDead({ limit: 1, after: undefined }, never())).toEqual({ kind: 'unavailable' })
     })
@@ -118,6 +120,12 @@ export class OutboxUnderTest {
     const { token, events } = await this.claim()
     expect(await this.settle(token, ...events.map(dead))).toBe('settled')
     return events
+  }
+
+  /** Deletes whatever is delivered; how many. */
+  async purge(): Promise<number | undefined> {
+    const everything = { atMs: ALL_MS, madeBeforeMs: ALL_MS, limit: 100, after: 0 }
+    return (await this.store.outbox.purgeDelivered(everything))?.deleted
   }
 
   async deadIds(): Promise<string[]> {

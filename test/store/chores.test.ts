@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Flat, ITEM, VERDICT } from '../../src/store/sqlite/protocol.ts'
 import { CommitsBench, commit, orderIdsOf } from './commits-bench.ts'
 
-const CHORE: Flat = [ITEM.purgeKeys, 1, 1]
+const CHORE: Flat = [ITEM.handBack, 1]
 
 describe('chores', () => {
   it('go in one group with orders, each with an answer of its own', async () => {

@@ -30,9 +30,9 @@ describe('the outbox of a store that cannot work', () => {
     const settlement = { token: first.token, atMs: ASK.atMs, exceptions: [] }
     expect(await outbox.claim(ASK)).toEqual({ kind: 'unavailable' })
     expect(await outbox.settle(settlement)).toBe('unavailable')
-    expect(await outbox.redrive('all', ASK.atMs)).toBeUndefined()
-    expect(await outbox.purgeDelivered(ASK.atMs, 1)).toBeUndefined()
-    expect(await store.purgeKeys(ASK.atMs, 1)).toBeUndefined()
+    const purge = { atMs: ASK.atMs, madeBeforeMs: ASK.atMs, limit: 1, after: 0 }
+    expect(await outbox.purgeDelivered(purge)).toBeUndefined()
+    expect(await store.purgeKeys(purge)).toBeUndefined()
     expect(await outbox.measure(never())).toEqual(backlog)
     expect(store.degraded()).toBe('another process holds the store locked')
     other.exec('ROLLBACK')
@@ -43,6 +43,23 @@ describe('the outbox of a store that cannot work', () => {
     expect(await outbox.settle(settlement)).toBe('settled')
     expect(await outbox.measure(never())).toMatchObject({ value: { pending: 1, dead: 0 } })
     expect(store.degraded()).toBeUndefined()
+  })
+
+  it('locked by another process: does not tell how many were redriven, and redrives the rest afterwards', async () => {
+    const { commit, outbox } = await place.open({ busyTimeoutMs: 20 })
+    await commit(orderWrite(), never())
+    const claim = await outbox.claim(ASK)
+    if (claim.kind !== 'claimed') throw new Error(claim.kind)
+    const exceptions = claim.events.map(({ sequence }) => {
+      return { sequence, attempts: 1, dueAtMs: undefined, reason: 'it was refused' }
+    })
+    await outbox.settle({ token: claim.token, atMs: ASK.atMs, exceptions })
+    const other = place.connect()
+    other.exec('BEGIN IMMEDIATE')
+    expect(await outbox.redrive('all', ASK.atMs)).toBeUndefined()
+    other.exec('ROLLBACK')
+    other.close()
+    expect(await outbox.redrive('all', ASK.atMs)).toBe(1)
   })
 
   it('without its reader: unavailable, and handed back at once', async () => {
@@ -145,9 +162,9 @@ describe('the outbox of a full disk', () => {
     for (const idle of [
       [ITEM.claim, 200, 1_000, 5_000],
       [ITEM.settle, 99, '[]'],
-      [ITEM.redrive, '"all"', 0],
-      [ITEM.purgeDelivered, 0, 10],
-      [ITEM.purgeKeys, 0, 10],
+      [ITEM.redrive, '[1]', 0],
+      [ITEM.purge, 'events', 0, 0, 10, 0],
+      [ITEM.purge, 'keys', 0, 0, 10, 0],
       [ITEM.handBack, 99],
     ]) {
       expect(answer(idle).proven).toBe(false)

@@ -1,5 +1,11 @@
 import { expect } from 'vitest'
-import type { OrderWrite, OutboxEvent, SettleException, Store } from '../../src/store/index.ts'
+import {
+  LONGEST_WAIT_MS,
+  type OrderWrite,
+  type OutboxEvent,
+  type SettleException,
+  type Store,
+} from '../../src/store/index.ts'
 import { MemoryStore } from '../support/memory-store.ts'
 import { cancelWrite, never, orderWrite } from '../support/order-write.ts'
 import type { SqlitePlace } from '../support/sqlite-place.ts'
@@ -26,7 +32,7 @@ type Told = Record<string, unknown>
  */
 export class OutboxWorld {
   readonly seen = new Set<string>()
-  nowMs = 1_000_000
+  nowMs = 1_000_000_000
   readonly #place: SqlitePlace
   #sqlite: Store
   #memory = new MemoryStore()
@@ -37,6 +43,8 @@ export class OutboxWorld {
   readonly #delivered = new Set<string>()
   #claims: HeldClaim[] = []
   readonly #spent: HeldClaim[] = []
+  /** Where the next purge goes on. */
+  #purged = { events: 0, keys: 0 }
 
   constructor(place: SqlitePlace, sqlite: Store) {
     this.#place = place
@@ -63,7 +71,10 @@ export class OutboxWorld {
     expect(withoutToken(told)).toEqual(withoutToken(model))
     this.seen.add(`claim ${told.kind}`)
     // A lease that is over ends with the next claim, whatever that finds.
-    for (const claim of this.#claims) if (claim.endsAtMs <= this.nowMs) this.#spend(claim, 'lapsed')
+    for (const claim of this.#claims) {
+      if (claim.endsAtMs <= this.nowMs) this.#spend(claim, 'lapsed')
+      else if (claim.endsAtMs > this.nowMs + LONGEST_WAIT_MS) this.#spend(claim, 'lapsed by a clock set back')
+    }
     if (told.kind !== 'claimed' || model.kind !== 'claimed') return 0
     this.#judge(told.events, limit)
     const tokens = [told.token, model.token] as const
@@ -93,16 +104,21 @@ export class OutboxWorld {
     const dead = await this.#dead()
     const ids = all ? 'all' : dead.filter((_, n) => n % 2 === 0)
     const [told, model] = await this.#both(store => store.outbox.redrive(ids, this.nowMs))
-    expect([told, model]).toEqual(Array(2).fill(all ? dead.length : ids.length))
+    expect(told).toBe(model)
+    // Those before them in their orders come along.
+    expect(told).toBeGreaterThanOrEqual(all ? dead.length : ids.length)
     if (told) this.seen.add(`redrive ${all ? 'all' : 'some'}`)
   }
 
   async purge(ageMs: number, limit: number): Promise<void> {
-    const beforeMs = this.nowMs - ageMs
-    const events = await this.#both(store => store.outbox.purgeDelivered(beforeMs, limit))
-    const keys = await this.#both(store => store.purgeKeys(beforeMs, limit))
-    for (const [told, model] of [events, keys]) expect(told).toBe(model)
-    if (events[0]) this.seen.add('purge')
+    const ask = { atMs: this.nowMs, madeBeforeMs: this.nowMs - ageMs, limit }
+    const events = await this.#both(store =>
+      store.outbox.purgeDelivered({ ...ask, after: this.#purged.events }),
+    )
+    const keys = await this.#both(store => store.purgeKeys({ ...ask, after: this.#purged.keys }))
+    for (const [told, model] of [events, keys]) expect(told).toEqual(model)
+    if (events[0]?.deleted) this.seen.add('purge')
+    this.#purged = { events: events[0]?.next ?? 0, keys: keys[0]?.next ?? 0 }
     expect(this.#place.rows()).toEqual({
       keys: this.#memory.keys,
       orders: this.#memory.orders,
@@ -131,7 +147,7 @@ export class OutboxWorld {
   /** Everything that was ever made is delivered in the end. */
   async drain(): Promise<void> {
     for (let idle = 0; idle < 3; ) {
-      this.nowMs += 100_000
+      this.nowMs += LONGEST_WAIT_MS
       await this.redrive(true)
       idle = (await this.claim(5, 1_000)) === 0 ? idle + 1 : 0
       while (this.#claims.length > 0) await this.settle(0, [])

@@ -1,15 +1,18 @@
-import type {
-  Backlog,
-  ClaimAsk,
-  ClaimVerdict,
-  DeadEvent,
-  Lookup,
-  OrderWrite,
-  Outbox,
-  OutboxEvent,
-  SettleException,
-  Settlement,
-  SettleVerdict,
+import {
+  type Backlog,
+  type ClaimAsk,
+  type ClaimVerdict,
+  type DeadEvent,
+  LONGEST_WAIT_MS,
+  type Lookup,
+  type OrderWrite,
+  type Outbox,
+  type OutboxEvent,
+  type PurgeAsk,
+  type Purged,
+  type SettleException,
+  type Settlement,
+  type SettleVerdict,
 } from '../../src/store/index.ts'
 
 /** What outlives a store that was closed. */
@@ -72,7 +75,13 @@ export class MemoryOutbox implements Outbox {
 
   async claim({ limit, leaseMs, atMs }: ClaimAsk): Promise<ClaimVerdict> {
     if (this.#isClosed()) return { kind: 'unavailable' }
-    for (const [token, { endsAtMs }] of this.#kept.claims) if (endsAtMs <= atMs) this.#handBack(token)
+    for (const [token, { endsAtMs }] of this.#kept.claims) {
+      if (endsAtMs <= atMs || endsAtMs > atMs + LONGEST_WAIT_MS) this.#handBack(token)
+    }
+    for (const kept of this.#inState('waiting')) {
+      const isFar = kept.state.kind === 'waiting' && kept.state.dueAtMs > atMs + LONGEST_WAIT_MS
+      if (isFar) kept.state = { kind: 'waiting', dueAtMs: 0 }
+    }
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
       const due = this.#due(limit, atMs)
       if (due.length === 0) break
@@ -114,12 +123,18 @@ export class MemoryOutbox implements Outbox {
 
   async redrive(ids: readonly string[] | 'all', atMs: number): Promise<number | undefined> {
     if (this.#isClosed()) return undefined
-    const chosen = this.#inState('dead').filter(({ event }) => ids === 'all' || ids.includes(event.id))
-    for (const kept of chosen) {
-      kept.attempts = 0
-      kept.state = { kind: 'waiting', dueAtMs: atMs }
+    let redriven = 0
+    for (const dead of this.#inState('dead')) {
+      if (ids !== 'all' && !ids.includes(dead.event.id)) continue
+      let kept: KeptEvent | undefined = dead
+      while (kept?.state.kind === 'dead') {
+        kept.attempts = 0
+        kept.state = { kind: 'waiting', dueAtMs: atMs }
+        redriven++
+        kept = this.#kept.events.get(kept.after ?? 0)
+      }
     }
-    return chosen.length
+    return redriven
   }
 
   async measure(signal: AbortSignal): Promise<Lookup<Backlog>> {
@@ -133,13 +148,13 @@ export class MemoryOutbox implements Outbox {
     })
   }
 
-  async purgeDelivered(madeBeforeMs: number, limit: number): Promise<number | undefined> {
+  async purgeDelivered(ask: PurgeAsk): Promise<Purged | undefined> {
     if (this.#isClosed()) return undefined
-    const old = this.#inState('delivered')
-      .slice(0, limit)
-      .filter(({ event }) => event.atMs < madeBeforeMs)
-    for (const { event } of old) this.#kept.events.delete(event.sequence)
-    return old.length
+    const seen = this.#inState('claimed', 'waiting', 'dead', 'delivered').map(kept => {
+      const { sequence, atMs } = kept.event
+      return { place: sequence, atMs, drop: () => this.#kept.events.delete(sequence), kept }
+    })
+    return purged(ask, seen, ({ kept }) => kept.state.kind === 'delivered')
   }
 
   /** What failed before by its due time, at most half of the claim while there is something fresh. */
@@ -185,6 +200,26 @@ export class MemoryOutbox implements Outbox {
     if (signal.aborted) return { kind: 'withdrawn' }
     return this.#isClosed() ? { kind: 'unavailable' } : { kind: 'found', value: look() }
   }
+}
+
+interface Purgeable {
+  readonly place: number
+  readonly atMs: number
+  readonly drop: () => void
+}
+
+/** One step through rows in the order of their places. */
+export function purged<Row extends Purgeable>(
+  { atMs, madeBeforeMs, limit, after }: PurgeAsk,
+  rows: readonly Row[],
+  mayGo: (row: Row) => boolean = () => true,
+): Purged {
+  const seen = rows.filter(({ place }) => place > after).slice(0, limit)
+  const old = seen.filter(row => row.atMs < madeBeforeMs && mayGo(row))
+  for (const { drop } of old) drop()
+  const last = seen[limit - 1]
+  const isOver = last === undefined || (last.atMs >= madeBeforeMs && last.atMs <= atMs)
+  return { deleted: old.length, next: isOver ? undefined : last.place }
 }
 
 function except(kept: KeptEvent, exception: SettleException | undefined): void {

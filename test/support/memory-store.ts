@@ -5,11 +5,13 @@ import type {
   Lookup,
   OrdersPage,
   OrderWrite,
+  PurgeAsk,
+  Purged,
   Store,
   StoredOrder,
   StoredReply,
 } from '../../src/store/index.ts'
-import { type KeptEvents, MemoryOutbox } from './memory-outbox.ts'
+import { type KeptEvents, MemoryOutbox, purged } from './memory-outbox.ts'
 
 /**
  * A store in memory, for tests of what stands above the port. It passes the contract of every driver; only that it
@@ -96,11 +98,13 @@ export class MemoryStore implements Store {
     )
   }
 
-  async purgeKeys(madeBeforeMs: number, limit: number): Promise<number | undefined> {
+  async purgeKeys(ask: PurgeAsk): Promise<Purged | undefined> {
     if (this.#closed) return undefined
-    const old = [...this.#kept.replies].slice(0, limit).filter(([, { atMs }]) => atMs < madeBeforeMs)
-    for (const [key] of old) this.#kept.replies.delete(key)
-    return old.length
+    const { replies } = this.#kept
+    return purged(
+      ask,
+      [...replies].map(([key, { place, atMs }]) => ({ place, atMs, drop: () => replies.delete(key) })),
+    )
   }
 
   degraded(): string | undefined {
@@ -135,6 +139,7 @@ export class MemoryStore implements Store {
     replies.set(keyOf(write), {
       reply: { fingerprint: write.fingerprint, ...write.reply, version, json },
       atMs: write.atMs,
+      place: Math.max(0, ...[...replies.values()].map(({ place }) => place)) + 1,
     })
     orders.set(id, {
       tenant: write.tenant,
@@ -170,8 +175,11 @@ export class MemoryStore implements Store {
 
 /** What outlives a store that was closed. */
 interface Kept {
-  /** In the order of their making. */
-  readonly replies: Map<string, { readonly reply: StoredReply; readonly atMs: number }>
+  /** In the order of their places, which is that of their making. */
+  readonly replies: Map<
+    string,
+    { readonly reply: StoredReply; readonly atMs: number; readonly place: number }
+  >
   /** By id alone: it is the primary key. */
   readonly orders: Map<
     string,

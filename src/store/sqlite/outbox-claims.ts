@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3'
+import { LONGEST_WAIT_MS } from '../outbox-port.ts'
 
 /**
  * Outbox claims: which events are whose, in the writer's transactions. Events are claimed in ranges of their sequence,
@@ -31,7 +32,9 @@ export class OutboxClaims {
 
   /** The token and range of a new claim; undefined when nothing due was found. What it holds again has the token. */
   claim(limit: number, leaseMs: number, atMs: number): Claimed | undefined {
-    for (const [lapsed] of this.#sql.lapsedClaims.all(atMs) as [number][]) this.handBack(lapsed)
+    const latestMs = atMs + LONGEST_WAIT_MS
+    for (const [lapsed] of this.#sql.lapsedClaims.all(atMs, latestMs) as [number][]) this.handBack(lapsed)
+    this.#sql.bringForward.run(latestMs)
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
       const claimed = this.#look(limit, leaseMs, atMs)
       // A claim of nothing would have nobody to settle it.
@@ -70,18 +73,9 @@ export class OutboxClaims {
     return true
   }
 
-  redrive(ids: readonly string[] | 'all', atMs: number): number {
-    return ids === 'all'
-      ? this.#sql.redriveAll.run(atMs).changes
-      : this.#sql.redrive.run(atMs, JSON.stringify(ids)).changes
-  }
-
-  purgeDelivered(madeBeforeMs: number, limit: number): number {
-    return this.#sql.purgeDelivered.run(limit, madeBeforeMs).changes
-  }
-
-  purgeKeys(madeBeforeMs: number, limit: number): number {
-    return this.#sql.purgeKeys.run(limit, madeBeforeMs).changes
+  /** Of these sequences, as JSON, and of those before them in their orders, the dead ones. How many. */
+  redrive(sequences: string, atMs: number): number {
+    return this.#sql.redrive.run(sequences, atMs).changes
   }
 
   /** A claim of what is due, unless something earlier is in its way. */
@@ -142,7 +136,11 @@ const BEHIND_MS = 100
 const MOST_LOOKS = 8
 
 const SQL = {
-  lapsedClaims: 'SELECT token FROM outbox_claims WHERE ends_at <= ? ORDER BY token',
+  lapsedClaims: 'SELECT token FROM outbox_claims WHERE ends_at <= ? OR ends_at > ? ORDER BY token',
+  bringForward: `
+    UPDATE outbox_held SET due_at = 0 WHERE sequence IN (
+      SELECT sequence FROM outbox_held WHERE token IS NULL AND due_at > ? LIMIT 1000
+    )`,
   rangeOf: 'SELECT first, last FROM outbox_claims WHERE token = ?',
   holds: `
     SELECT 1 WHERE EXISTS (SELECT 1 FROM outbox_held WHERE token = ?) OR EXISTS (
@@ -189,30 +187,16 @@ const SQL = {
     WHERE token = ? AND after IS NOT NULL
     ORDER BY 1`,
   redrive: `
+    WITH RECURSIVE chosen (sequence) AS (
+      SELECT value FROM json_each(?)
+      UNION
+      SELECT outbox.after FROM chosen
+      JOIN outbox USING (sequence)
+      JOIN outbox_held AS before ON before.sequence = outbox.after
+      WHERE before.token IS NULL AND before.due_at IS NULL
+    )
     UPDATE outbox_held SET due_at = ?, attempts = 0, reason = 'redriven'
-    WHERE token IS NULL AND due_at IS NULL
-    AND (SELECT event_id FROM outbox WHERE outbox.sequence = outbox_held.sequence) IN (SELECT value FROM json_each(?))`,
-  redriveAll: `
-    UPDATE outbox_held SET due_at = ?, attempts = 0, reason = 'redriven' WHERE token IS NULL AND due_at IS NULL`,
-  // Looks at the oldest alone, whatever their age: looking for old ones would go through the whole table each time
-  // that there are fewer than the limit. What is held in front of them is little.
-  purgeDelivered: `
-    DELETE FROM outbox WHERE sequence IN (
-      SELECT sequence FROM outbox
-      WHERE sequence <= (SELECT reached FROM outbox_reach)
-      AND NOT EXISTS (
-        SELECT 1 FROM outbox_held WHERE outbox_held.sequence = outbox.sequence AND token IS NOT 0
-      )
-      AND (
-        NOT EXISTS (SELECT 1 FROM outbox_claims WHERE outbox.sequence BETWEEN first AND last)
-        OR EXISTS (SELECT 1 FROM outbox_held WHERE outbox_held.sequence = outbox.sequence)
-      )
-      ORDER BY sequence LIMIT ?
-    ) AND time < ?`,
-  // Rows are appended, so the first ones are the oldest; no index by time has to be kept for each order.
-  purgeKeys: `
-    DELETE FROM idempotency
-    WHERE rowid IN (SELECT rowid FROM idempotency ORDER BY rowid LIMIT ?) AND created_at < ?`,
+    WHERE sequence IN (SELECT sequence FROM chosen) AND token IS NULL AND due_at IS NULL`,
 } as const
 
 const READS: ReadonlySet<string> = new Set([

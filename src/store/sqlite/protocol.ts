@@ -58,18 +58,16 @@ export const ITEM = {
   claim: 1,
   settle: 2,
   redrive: 3,
-  purgeDelivered: 4,
-  purgeKeys: 5,
-  handBack: 6,
+  handBack: 4,
+  purge: 5,
 } as const
 export const ITEM_LENGTH: Readonly<Record<number, number>> = {
   [ITEM.order]: 15,
   [ITEM.claim]: 3,
   [ITEM.settle]: 2,
   [ITEM.redrive]: 2,
-  [ITEM.purgeDelivered]: 2,
-  [ITEM.purgeKeys]: 2,
   [ITEM.handBack]: 1,
+  [ITEM.purge]: 5,
 }
 
 /**

@@ -2,6 +2,7 @@ import type { ClaimAsk, ClaimVerdict, Outbox, Settlement, SettleVerdict } from '
 import type { Commits } from './commits.ts'
 import type { Lookups } from './lookups.ts'
 import { ITEM } from './protocol.ts'
+import { purge } from './purge.ts'
 
 /**
  * The outbox over both threads: the writer decides whose events are, in the same groups as orders; the reader fetches
@@ -30,17 +31,37 @@ export function sqliteOutbox(commits: Pick<Commits, 'run'>, lookups: Lookups): O
       return answer[0] === 1 ? 'settled' : 'stale'
     },
     findDead: ({ limit, after = 0 }, signal) => lookups.findDead(after, limit, signal),
-    redrive: async (ids, atMs) => count(await commits.run([ITEM.redrive, JSON.stringify(ids), atMs])),
+    redrive: (ids, atMs) => redrive(commits, lookups, ids, atMs),
     measure: signal => lookups.measureOutbox(signal),
-    purgeDelivered: async (madeBeforeMs, limit) =>
-      count(await commits.run([ITEM.purgeDelivered, madeBeforeMs, limit])),
+    purgeDelivered: ask => purge(commits, 'events', ask),
   }
 }
 
-function count(answer: readonly (string | number)[] | undefined): number | undefined {
-  return answer === undefined ? undefined : Number(answer[0])
+/** Goes through the dead page by page on the reader, which is where they are found by their ids. */
+async function redrive(
+  commits: Pick<Commits, 'run'>,
+  lookups: Lookups,
+  ids: readonly string[] | 'all',
+  atMs: number,
+): Promise<number | undefined> {
+  const wanted = ids === 'all' ? undefined : new Set(ids)
+  let redriven = 0
+  for (let after: number | undefined = 0; after !== undefined && wanted?.size !== 0; ) {
+    const page = await lookups.findDead(after, REDRIVEN_AT_ONCE, NEVER.signal)
+    if (page.kind !== 'found') return undefined
+    const chosen = page.value.filter(({ id }) => wanted?.delete(id) ?? true).map(({ sequence }) => sequence)
+    if (chosen.length > 0) {
+      const answer = await commits.run([ITEM.redrive, JSON.stringify(chosen), atMs])
+      if (answer === undefined) return undefined
+      redriven += Number(answer[0])
+    }
+    after = page.value[REDRIVEN_AT_ONCE - 1]?.sequence
+  }
+  return redriven
 }
 
 const NOTHING: ClaimVerdict = { kind: 'nothing' }
 const UNAVAILABLE: ClaimVerdict = { kind: 'unavailable' }
 const NEVER = new AbortController()
+// About a millisecond of the writer; 100,000 at once took 113.
+const REDRIVEN_AT_ONCE = 500

@@ -7,7 +7,8 @@ import type { Store } from '../port.ts'
 import { Commits } from './commits.ts'
 import { FAULT_WORDS } from './faults.ts'
 import { Lookups } from './lookups.ts'
-import { type ConnectionOptions, ITEM, type WriterData } from './protocol.ts'
+import type { ConnectionOptions, WriterData } from './protocol.ts'
+import { purge } from './purge.ts'
 import { sqliteOutbox } from './sqlite-outbox.ts'
 import { type StartThread, startWorker } from './thread.ts'
 
@@ -90,10 +91,7 @@ export async function openSqliteStore(
     findOrder: (tenant, id, signal) => lookups.findOrder(tenant, id, signal),
     findOrders: (tenant, customerId, page, signal) => lookups.findOrders(tenant, customerId, page, signal),
     outbox: sqliteOutbox(commits, lookups),
-    purgeKeys: async (madeBeforeMs, limit) => {
-      const answer = await commits.run([ITEM.purgeKeys, madeBeforeMs, limit])
-      return answer === undefined ? undefined : Number(answer[0])
-    },
+    purgeKeys: ask => purge(commits, 'keys', ask),
     degraded,
     close,
   }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { LONGEST_WAIT_MS } from '../../../src/store/index.ts'
 import { eventIds, idsOf, LEASE_MS, type OutboxUnderTest, retry } from '../../contracts/outbox.contract.ts'
 import { cancelWrite, never, orderWrite } from '../../support/order-write.ts'
 
@@ -234,5 +235,19 @@ export function claimsContract(tested: OutboxUnderTest): void {
     await tested.reopen()
     expect(await tested.settle(last.token)).toBe('settled')
     expect(await tested.measure()).toEqual({ pending: 0, dead: 1, oldestAtMs: undefined })
+  })
+
+  it('takes leases and delays for over that a clock dated which was set back since', async () => {
+    const [one, two] = await tested.createMany(2)
+    const first = await tested.claim(1)
+    const second = await tested.claim(1)
+    const [event] = first.events
+    if (event) await tested.settle(first.token, retry(event, tested.nowMs + LONGEST_WAIT_MS))
+    expect(await tested.ask()).toEqual({ kind: 'nothing' })
+    tested.nowMs -= 1
+    expect(await tested.claimIds()).toEqual(eventIds(...(one ? [one] : [])))
+    tested.nowMs -= LONGEST_WAIT_MS + 10 * LEASE_MS
+    expect((await tested.claimIds()).sort()).toEqual([one, two].map(write => write?.event.id).sort())
+    expect(await tested.settle(second.token)).toBe('stale')
   })
 }

@@ -79,16 +79,24 @@ export function deadContract(tested: OutboxUnderTest): void {
     expect(await tested.claimIds()).toEqual(eventIds(...writes.slice(3)))
   })
 
-  it('lets a follower die again whose predecessor is still dead', async () => {
+  it('redrives what is dead before a follower in its order, and nothing else', async () => {
     const create = await tested.create()
     const cancel = await tested.cancel(create)
+    await tested.create()
     await tested.kill()
-    expect(await tested.store.outbox.redrive(eventIds(cancel), tested.nowMs)).toBe(1)
-    expect(await tested.measure()).toMatchObject({ pending: 1, dead: 1 })
-    expect(await tested.ask()).toEqual({ kind: 'nothing' })
-    expect(await tested.deadIds()).toEqual(eventIds(create, cancel))
-    expect(await tested.store.outbox.redrive(eventIds(create), tested.nowMs)).toBe(1)
-    expect(await tested.claimIds()).toEqual(eventIds(create))
+    expect(await tested.store.outbox.redrive(eventIds(cancel), tested.nowMs)).toBe(2)
+    expect(await tested.measure()).toMatchObject({ pending: 2, dead: 1 })
+    expect(await tested.claimIds()).toEqual(eventIds(create, cancel))
+  })
+
+  it('redrives more than fits in one step', async () => {
+    const writes = await tested.createMany(1_201)
+    const { token, events } = await tested.claim(2_000)
+    await tested.settle(token, ...events.map(dead))
+    const last = eventIds(...writes.slice(-1))
+    expect(await tested.store.outbox.redrive(last, tested.nowMs)).toBe(1)
+    expect(await tested.store.outbox.redrive('all', tested.nowMs)).toBe(1_200)
+    expect(await tested.measure()).toMatchObject({ pending: 1_201, dead: 0 })
   })
 
   it('redrives a follower when its predecessor is delivered at last', async () => {
