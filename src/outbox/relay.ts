@@ -1,10 +1,10 @@
 import { type Clock, sleep, type Timer } from '../runtime/index.ts'
-import type { Outbox, OutboxEvent, SettleException } from '../store/index.ts'
-import { retryDelayMs } from './backoff.ts'
+import type { Outbox, OutboxEvent } from '../store/index.ts'
+import { afterFailure, behindFailure, type Failure, type Fate } from './after-failure.ts'
 import type { OutboxChannels } from './channels.ts'
 import { Claim, type Lane } from './claim.ts'
 import type { OutboxOptions } from './options.ts'
-import type { Delivery, Sink } from './sinks/sink.ts'
+import type { Sink } from './sinks/sink.ts'
 
 /**
  * Relay: takes events out of the outbox and hands them to the sink, at least once, per order in order.
@@ -40,6 +40,8 @@ export class Relay {
   #timerAtMs = Number.POSITIVE_INFINITY
   #state: 'new' | 'open' | 'closing' | 'closed' = 'new'
   readonly #closing = new AbortController()
+  /** On the monotonic clock. */
+  #closeByMs = Number.POSITIVE_INFINITY
   readonly #closed = Promise.withResolvers<void>()
 
   constructor(deps: RelayDeps) {
@@ -59,19 +61,25 @@ export class Relay {
     else this.#restAtMost(GATHER_MS)
   }
 
-  /** Hands back what has not begun at once, and what has begun when it does not end soon. */
+  /**
+   * Hands back what has not begun at once, and what has begun when it does not end soon. A store that cannot take it
+   * back does not hold it up for long: what is left comes again when its lease is over.
+   */
   close(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing'
       this.#closing.abort()
       this.#disarm()
-      for (const lane of this.#waiting) this.#handBack(lane, lane.events)
-      this.#waiting = []
+      for (const lane of this.#waiting.splice(0)) this.#handBack(lane, lane.events)
       const { clock } = this.#deps
-      const timer = clock.setTimer(() => {
-        for (const claim of this.#claims) claim.end()
-      }, CLOSE_MS)
-      this.#closed.promise.then(() => clock.clearTimer(timer))
+      this.#closeByMs = clock.nowMs() + CLOSE_LIMIT_MS
+      const timers = [
+        clock.setTimer(() => {
+          for (const claim of this.#claims) claim.end()
+        }, CLOSE_MS),
+        clock.setTimer(this.#closed.resolve, CLOSE_LIMIT_MS),
+      ]
+      this.#closed.promise.then(() => timers.forEach(timer => void clock.clearTimer(timer)))
     } else if (this.#state === 'new') {
       this.#state = 'closing'
     }
@@ -177,44 +185,36 @@ export class Relay {
   }
 
   async #run({ claim, events }: Lane): Promise<void> {
+    const { channels, clock, sink } = this.#deps
     for (const [place, event] of events.entries()) {
       if (claim.over || this.#state !== 'open') return this.#handBack({ claim }, events.slice(place))
-      const delivery = await this.#deps.sink.deliver(event, claim.signal)
-      const behind = this.#judge(claim, event, delivery)
-      if (behind === undefined) continue
-      for (const other of events.slice(place + 1))
-        claim.except(other, { attempts: other.attempts, ...behind })
+      const delivery = await sink.deliver(event, claim.signal)
+      if (delivery.kind === 'delivered') {
+        claim.deliver()
+        channels.delivered.publish({ ageMs: clock.wallMs() - event.atMs })
+        continue
+      }
+      // Stopped by us, which is no fault of the event.
+      if (claim.over) return this.#handBack({ claim }, events.slice(place))
+      this.#fail(claim, event, delivery, events.slice(place + 1))
       break
     }
     this.#settleIfFinished(claim)
   }
 
-  /** What the rest of the order must wait for; undefined when the event is delivered. */
-  #judge(claim: Claim, event: OutboxEvent, delivery: Delivery): Behind | undefined {
+  #fail(claim: Claim, event: OutboxEvent, delivery: Failure, behind: readonly OutboxEvent[]): void {
     const { channels, clock, options, random } = this.#deps
-    if (delivery.kind === 'delivered') {
-      claim.deliver()
-      channels.delivered.publish({ ageMs: clock.wallMs() - event.atMs })
-      return undefined
-    }
-    const { reason } = delivery
-    // Stopped by us, which is no fault of the event.
-    if (claim.over) {
-      claim.except(event, { attempts: event.attempts, dueAtMs: clock.wallMs(), reason: HANDED_BACK })
-      return { dueAtMs: clock.wallMs(), reason: HANDED_BACK }
-    }
-    claim.failure ??= reason
-    const attempts = event.attempts + 1
-    channels.failed.publish({ reason })
-    if (delivery.kind === 'refused' || attempts >= options.maxAttempts) {
-      channels.parked.publish({ id: event.id, reason, attempts })
-      claim.except(event, { attempts, dueAtMs: undefined, reason })
-      return { dueAtMs: undefined, reason: 'an earlier event of its order is parked' }
-    }
-    const delayMs = retryDelayMs(options, attempts, delivery.retryAfterMs ?? 0, random)
-    const dueAtMs = clock.wallMs() + delayMs
-    claim.except(event, { attempts, dueAtMs, reason })
-    return { dueAtMs, reason: 'an earlier event of its order is due first' }
+    claim.failure ??= delivery.reason
+    channels.failed.publish({ reason: delivery.reason })
+    const fate = afterFailure(event, delivery, options, clock.wallMs(), random)
+    this.#except(claim, event, fate)
+    for (const other of behind) this.#except(claim, other, behindFailure(other, fate))
+  }
+
+  #except(claim: Claim, event: OutboxEvent, fate: Fate): void {
+    claim.except(event, fate)
+    const { attempts, dueAtMs, reason } = fate
+    if (dueAtMs === undefined) this.#deps.channels.parked.publish({ id: event.id, reason, attempts })
   }
 
   #handBack({ claim }: Pick<Lane, 'claim'>, events: readonly OutboxEvent[]): void {
@@ -231,15 +231,17 @@ export class Relay {
     void this.#settle(claim)
   }
 
-  /** Tries for as long as the lease may last; after that the events come again by themselves. */
+  /** Tries for as long as the lease, or closing, may last; after that the events come again by themselves. */
   async #settle(claim: Claim): Promise<void> {
     const { outbox, clock, options } = this.#deps
     const giveUpMs = clock.nowMs() + options.leaseMs
     const settlement = { token: claim.token, exceptions: claim.exceptions }
     while ((await outbox.settle({ ...settlement, atMs: clock.wallMs() })) === 'unavailable') {
-      if (this.#state !== 'open' || clock.nowMs() >= giveUpMs) break
-      // Closing ends the wait, and leaves one more try.
-      await sleep(clock, options.pollIntervalMs, this.#closing.signal).catch(() => {})
+      if (clock.nowMs() >= Math.min(giveUpMs, this.#closeByMs)) break
+      // Closing ends a long wait.
+      if (this.#state === 'open')
+        await sleep(clock, options.pollIntervalMs, this.#closing.signal).catch(() => {})
+      else await sleep(clock, CLOSING_PAUSE_MS, NEVER.signal)
     }
     this.#claims.delete(claim)
     this.#closeIfDone()
@@ -282,8 +284,6 @@ export interface RelayDeps {
   readonly random: () => number
 }
 
-type Behind = Pick<SettleException, 'dueAtMs' | 'reason'>
-
 const HANDED_BACK = 'handed back'
 // From a commit to the claim that it causes: what is committed meanwhile comes along in the same transaction.
 const GATHER_MS = 3
@@ -293,3 +293,7 @@ const LEASE_USED = 0.8
 const SMALL_CLAIM = 8
 // The drain has 5 s beside it by default; a consumer that has not answered by then gets the event again.
 const CLOSE_MS = 2_000
+// For a store that is locked just then: with retries it has a second to take everything back.
+const CLOSE_LIMIT_MS = 3_000
+const CLOSING_PAUSE_MS = 50
+const NEVER = new AbortController()

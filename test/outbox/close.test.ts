@@ -3,6 +3,7 @@ import type { OutboxEvent } from '../../src/store/index.ts'
 import { relaying } from './relaying.ts'
 
 const CLOSE_MS = 2_000
+const CLOSE_LIMIT_MS = 3_000
 
 describe('closing', () => {
   test('before it has started ends at once, and it never starts', async () => {
@@ -91,16 +92,39 @@ describe('closing', () => {
     expect(clock.pendingTimers).toBe(0)
   })
 
-  test('does not wait for a store that cannot settle, however long the poll interval', async () => {
+  test('waits 3 s for a store that cannot settle, however long the poll interval', async () => {
     const { clock, begin, outbox, closedAfterMs } = relaying({ options: { pollIntervalMs: 60_000 } })
     outbox.settleable = false
     outbox.add('a')
     await begin()
     expect(outbox.settlements).toHaveLength(1)
-    expect(await closedAfterMs()).toBe(0)
-    // Once more, in case it can by now.
-    expect(outbox.settlements).toHaveLength(2)
+    expect(await closedAfterMs()).toBe(CLOSE_LIMIT_MS)
     expect(clock.pendingTimers).toBe(0)
+  })
+
+  test('settles as soon as the store can', async () => {
+    const { clock, begin, outbox, relay } = relaying({ fate: () => 'hang' })
+    outbox.settleable = false
+    const event = outbox.add('a')
+    await begin()
+    let closed = false
+    void relay.close().then(() => {
+      closed = true
+    })
+    await clock.advanceAsync(CLOSE_MS + 400)
+    expect(outbox.claimed).toBe(1)
+    outbox.settleable = true
+    await clock.advanceAsync(50)
+    expect(closed).toBe(true)
+    expect(outbox.row(event)).toMatchObject({ state: 'waiting', token: 0, attempts: 0 })
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  test('does not wait longer for a store that does not answer at all', async () => {
+    const { begin, outbox, closedAfterMs } = relaying()
+    outbox.gate = new Promise(() => {})
+    await begin()
+    expect(await closedAfterMs()).toBe(CLOSE_LIMIT_MS)
   })
 
   test('twice is closing once', async () => {

@@ -56,6 +56,7 @@ describe('an event that fails', () => {
     expect(reports).toEqual([
       ...Array(6).fill({ reason: 'failed' }),
       { id: poisoned.id, reason: 'failed', attempts: 6 },
+      { id: behind.id, reason: 'an earlier event of its order is parked', attempts: 0 },
     ])
   })
 

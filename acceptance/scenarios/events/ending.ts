@@ -6,6 +6,8 @@ import type { Trial } from '../../support/trial.ts'
 import { openStage, place, placeMany, revoke, settled } from './stage.ts'
 
 const TAKEN_BEFORE_THE_KILL = 5
+// No more than `outbox.maxConcurrent`, by default.
+const CLAIMS_THAT_HANG = 60
 
 /** A server that goes, by itself or not: what it held is delivered by the next one. */
 export async function ending(trial: Trial): Promise<void> {
@@ -64,8 +66,12 @@ async function drained(trial: Trial): Promise<void> {
     consumer.react = () => ({ kind: 'stall' })
     const { id } = await place(stage)
     await revoke(stage, id)
-    await placeMany(stage, 10)
-    await consumer.arrived(11)
+    // Each announced before the next is made, so that each has a claim of its own, and all go back at once.
+    for (let claims = 1; claims < CLAIMS_THAT_HANG; claims++) {
+      await consumer.arrived(claims)
+      await place(stage)
+    }
+    await consumer.arrived(CLAIMS_THAT_HANG)
     const startedMs = performance.now()
     same(await server.stop(), 0, 'the exit code')
     // The hanging deliveries have two seconds to end.

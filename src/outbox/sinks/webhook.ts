@@ -33,6 +33,8 @@ export function webhookSink(options: WebhookOptions, maxConcurrent: number, cloc
   const pool = new Pool(url.origin, {
     connections: maxConcurrent,
     pipelining: 1,
+    // One answer tells of one connection, whichever protocol the consumer would rather speak.
+    allowH2: false,
     connect: {
       timeout: options.timeoutMs,
       ...(!options.allowPrivateNetworks && { lookup: publicLookup }),
