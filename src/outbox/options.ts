@@ -24,7 +24,7 @@ export const outboxOptions = group({
     trade: 'Higher costs fewer transactions, more memory, and more redeliveries after a crash.',
   }),
   pollIntervalMs: wholeNumber({
-    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps`: one claim in twice this time.',
+    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps` and keep the event loop busy for more than 65 % of its time: one claim in four times this.',
     unit: 'ms',
     default: 100,
     min: 5,
@@ -93,7 +93,12 @@ export const outboxOptions = group({
       .max(2048)
       .refine(isWebhookUrl, 'must be an http(s) URL without credentials or fragment')
       .default('')
-      .meta({ is: 'Where events are posted.', trade: 'Needed by the sink `webhook`.' }),
+      .meta({
+        is: 'Where events are posted.',
+        // Whoever knows the path of some consumers can post there.
+        secret: true,
+        trade: 'Needed by the sink `webhook`.',
+      }),
     secret: text({
       is: 'Signs deliveries as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in base64.',
       default: '',

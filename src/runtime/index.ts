@@ -1,6 +1,7 @@
 export { BoundedQueue } from './bounded-queue.ts'
 export { Channel } from './channel.ts'
 export { type Clock, systemClock, type Timer } from './clock.ts'
+export { LoopLoad } from './loop-load.ts'
 export { flag, fraction, group, type OptionMeta, oneOf, text, wholeNumber } from './option.ts'
 export { Periodic } from './periodic.ts'
 export { drawRandom, randomHex } from './random.ts'

@@ -97,6 +97,18 @@ describe('the relay', () => {
     expect(outbox.inState('delivered')).toHaveLength(100)
   })
 
+  test('claims again as soon as there is room, though each claim has an event that hangs', async () => {
+    const { clock, begin, addMany, arrived } = relaying({
+      latencyMs: 10,
+      fate: ({ sequence }) => (sequence % 4 === 1 ? 'hang' : 'take'),
+      options: { batchSize: 4, maxConcurrent: 4, pollIntervalMs: 60_000 },
+    })
+    addMany(12)
+    await begin()
+    await clock.advanceAsync(100)
+    expect(arrived()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+  })
+
   test('reports each delivery with the age of its event', async () => {
     const { clock, channels, outbox, begin } = relaying()
     const ages: number[] = []
@@ -106,24 +118,24 @@ describe('the relay', () => {
     expect(ages).toEqual([40])
   })
 
-  test('keeps, while orders come in fast, to batchSize events in twice pollIntervalMs, and catches up after', async () => {
+  test('keeps, while orders need the machine, to batchSize events in four times pollIntervalMs, and catches up after', async () => {
     const { clock, begin, addMany, busy, outbox } = relaying()
     addMany(2_000)
     busy.now = true
     await begin()
-    await clock.advanceAsync(450)
+    await clock.advanceAsync(850)
     expect(outbox.inState('delivered')).toHaveLength(600)
     busy.now = false
-    await clock.advanceAsync(220)
+    await clock.advanceAsync(420)
     expect(outbox.inState('delivered')).toHaveLength(2_000)
   })
 
-  test('is not hurried by commits while orders come in fast', async () => {
+  test('is not hurried by commits while orders need the machine', async () => {
     const { clock, begin, addMany, busy, outbox, relay } = relaying()
     addMany(2_000)
     busy.now = true
     await begin()
-    for (let ms = 0; ms < 450; ms++) {
+    for (let ms = 0; ms < 850; ms++) {
       relay.wake()
       await clock.advanceAsync(1)
     }
