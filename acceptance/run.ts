@@ -11,6 +11,7 @@ import { degrade } from './scenarios/degrade.ts'
 import { events } from './scenarios/events.ts'
 import { hostile } from './scenarios/hostile.ts'
 import { lifecycle } from './scenarios/lifecycle.ts'
+import { rollover } from './scenarios/rollover.ts'
 import { slowDependency } from './scenarios/slow-dependency.ts'
 import { type Scenario, Trial } from './support/trial.ts'
 
@@ -24,6 +25,7 @@ const SCENARIOS: readonly Scenario[] = [
   cache,
   events,
   lifecycle,
+  rollover,
 ]
 
 const names = process.argv.slice(2)

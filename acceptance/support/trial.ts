@@ -54,6 +54,12 @@ export class Trial {
     }
   }
 
+  /** Says that a check is not played here, and why. Where all that it needs must be there (CI), that is a failure. */
+  skip(name: string, reason: string): void {
+    if (process.env.CI) this.#fail(name, `${reason}, which CI must have`)
+    else console.log(`  SKIPPED ${name} · ${reason}`)
+  }
+
   /** Ends the trial for a reason that no check has caught: it counts as one failed check. */
   abort(reason: unknown): void {
     if (this.#ended) return
