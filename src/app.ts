@@ -1,22 +1,35 @@
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { admissionChannels, Gate } from './admission/index.ts'
 import { Cache, cacheChannels } from './cache/index.ts'
 import type { Config } from './config/index.ts'
 import { Problem } from './errors/index.ts'
-import { ApiKeys, createAdminServer, createApiServer, createRoutes, httpChannels } from './http/index.ts'
+import {
+  ApiKeys,
+  createAdminServer,
+  createApiServer,
+  createRoutes,
+  drainable,
+  httpChannels,
+  listen,
+  Rehearsal,
+  type Stage,
+} from './http/index.ts'
 import { idempotencyChannels, Ledger } from './idempotency/index.ts'
 import { LoopClock, leaseChannels } from './lease/index.ts'
-import { drain, Lifecycle, lifecycleChannels } from './lifecycle/index.ts'
-import { orderReads } from './orders/index.ts'
-import { outboundChannels, PricingClient } from './outbound/index.ts'
-import { CommitRate, OutboxGauge, openSink, outboxChannels, Relay } from './outbox/index.ts'
-import { type BundledPricing, cachedPrices, createPriceShelf, startBundledPricing } from './pricing/index.ts'
-import { type Clock, LoopLoad, Periodic } from './runtime/index.ts'
-import { openStore, type Store, Sweep, storeChannels } from './store/index.ts'
+import { drain, Lifecycle, lifecycleChannels, WarmUp } from './lifecycle/index.ts'
+import { type OrderStore, orderReads, rehearsedStore } from './orders/index.ts'
+import { type OutboundChannels, outboundChannels, PricingClient } from './outbound/index.ts'
+import { CommitRate, DeadLetters, OutboxGauge, openSink, outboxChannels, Relay } from './outbox/index.ts'
+import {
+  type BundledPricing,
+  cachedPrices,
+  createPriceShelf,
+  rehearsedClient,
+  startBundledPricing,
+} from './pricing/index.ts'
+import { type Clock, LoopLoad } from './runtime/index.ts'
+import { openStore, type PurgeAsk, Sweep, storeChannels } from './store/index.ts'
 import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
 
 const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
@@ -25,6 +38,8 @@ const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.ur
 export interface App {
   readonly port: number
   readonly adminPort: number
+  /** True once it is ready; false when it was stopped before. */
+  readonly warmedUp: Promise<boolean>
   /** Lets go of everything in order; resolves with the number of requests that had to be dropped. */
   stop(): Promise<number>
 }
@@ -37,8 +52,8 @@ export interface AppDeps {
 }
 
 /**
- * The composition root: the only place that knows every part. Builds from the bottom up, listens, and turns ready;
- * `stop` takes it down the other way round.
+ * The composition root: the only place that knows every part. Builds from the bottom up, listens, warms up, and turns
+ * ready; `stop` takes it down the other way round.
  */
 export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, logger } = deps
@@ -54,6 +69,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     store: storeChannels(),
   }
   logChannels(logger, config.log, channels)
+  const onFault = (error: unknown) => logger.error({ err: error }, 'fault')
 
   const { commitReserveMs, settleGraceMs, requestBudgetMs } = config.deadline
   const { maxConcurrent } = config.capacity
@@ -82,32 +98,63 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
           )
         : undefined
     if (bundled) undo.push(() => bundled.close())
-    const client = new PricingClient(bundled?.baseUrl ?? config.outbound.baseUrl, config.outbound, {
-      channels: channels.outbound,
-      clock,
-      shelf: createPriceShelf(
-        { fallbackMaxAgeMs: config.outbound.fallbackMaxAgeMs, maxBytes: shelfBytes },
-        clock,
-      ),
-    })
+    const { fallbackMaxAgeMs } = config.outbound
+    const pricingClient = (channels: OutboundChannels) => {
+      const shelf = createPriceShelf({ fallbackMaxAgeMs, maxBytes: shelfBytes }, clock)
+      const baseUrl = bundled?.baseUrl ?? config.outbound.baseUrl
+      return new PricingClient(baseUrl, config.outbound, { channels, clock, shelf })
+    }
+    const client = pricingClient(channels.outbound)
     undo.push(() => client.close())
-    const cache = new Cache(
-      { ...config.cache, maxBytes: config.cache.maxBytes - shelfBytes },
-      { clock, channels: channels.cache },
-    )
+    const cacheOptions = { ...config.cache, maxBytes: config.cache.maxBytes - shelfBytes }
+    const cache = new Cache(cacheOptions, { clock, channels: channels.cache })
     undo.push(() => cache.close())
     logger.info(config.cache.hotKeys, 'hot key thresholds')
 
     const loopClock = new LoopClock(clock, channels.lease.loopLag)
     undo.push(() => loopClock.stop())
-    const onFault = (error: unknown) => logger.error({ err: error }, 'fault')
     const outboxGauge = new OutboxGauge({ outbox: store.outbox, options: config.outbox, clock, onFault })
     undo.push(() => outboxGauge.close())
     const gate = new Gate(config.capacity, channels.admission, clock)
+
+    const stageOver = (
+      parts: { store: OrderStore; cache: Cache; client: Pick<PricingClient, 'fetch'> },
+      apiKeys: ApiKeys,
+      reports: Pick<Channels, 'http' | 'idempotency' | 'lease'>,
+    ): Stage => ({
+      leaseChannels: reports.lease,
+      httpChannels: reports.http,
+      routes: createRoutes({
+        services: {
+          store: parts.store,
+          ledger: new Ledger(parts.store, reports.idempotency),
+          pricing: { prices: cachedPrices(parts.cache, parts.client), commitReserveMs },
+          reads: orderReads(parts.cache, parts.store),
+          clock,
+          commitReserveMs,
+        },
+        apiKeys,
+        options: config.http,
+      }),
+    })
+    // The warm-up has parts of its own where they remember or report anything: it leaves nothing, and is no traffic.
+    const rehearsal = new Rehearsal()
+    const unheard = { http: httpChannels(), idempotency: idempotencyChannels(), lease: leaseChannels() }
+    const rehearsalCache = new Cache(cacheOptions, { clock, channels: cacheChannels() })
+    const rehearsalClient = pricingClient(outboundChannels())
+    const endRehearsal = () => {
+      rehearsal.close()
+      rehearsalCache.close()
+      return rehearsalClient.close()
+    }
+    undo.push(endRehearsal)
+
+    const warmUp = new WarmUp(clock, channels.lifecycle.warmUpFailed)
     const lifecycle = new Lifecycle(
       [
         { name: 'store', degraded: () => store.degraded() },
         { name: 'outbox', degraded: () => outboxGauge.degraded(), advisory: true },
+        warmUp,
       ],
       clock,
       channels.lifecycle.phase,
@@ -117,26 +164,26 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       requestBudgetMs,
       gate,
       loopClock,
-      reporting: { clock, leaseChannels: channels.lease, httpChannels: channels.http },
+      clock,
       isDraining: () => lifecycle.phase === 'draining',
       readiness: () => lifecycle.readiness(),
       refusal: () => {
         if (lifecycle.phase === 'ready' || lifecycle.phase === 'draining') return undefined
         return new Problem(lifecycle.phase === 'stopped' ? 'shutting-down' : 'warming-up')
       },
-      routes: createRoutes({
-        services: {
-          store,
-          ledger: new Ledger(store, channels.idempotency),
-          pricing: { prices: cachedPrices(cache, client), commitReserveMs },
-          reads: orderReads(cache, store),
-          clock,
-          commitReserveMs,
+      stage: stageOver({ store, cache, client }, new ApiKeys(config.auth.keys), channels),
+      rehearses: req => lifecycle.phase === 'warming' && rehearsal.admits(req),
+      rehearsal: stageOver(
+        {
+          store: rehearsedStore(store),
+          cache: rehearsalCache,
+          client: rehearsedClient(rehearsalClient),
         },
-        apiKeys: new ApiKeys(config.auth.keys),
-        options: config.http,
-      }),
+        rehearsal.apiKeys,
+        unheard,
+      ),
     })
+
     const sink = openSink(config.outbox, { clock, writeLine: line => logger.info(line, 'event') })
     undo.push(() => sink.close())
     const commitRate = new CommitRate(clock)
@@ -155,17 +202,19 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       commitRate.committed(batchSize)
       relay.wake()
     })
-    const sweeps = sweepsOf(store, config).map(
-      sweep =>
-        new Periodic({
-          clock,
-          intervalMs: config.idempotency.sweepIntervalMs,
-          pauseMs: SWEEP_PAUSE_MS,
-          step: () => sweep.step(clock.wallMs()),
-          onFault,
-        }),
+    const { sweepBatch: limit, sweepIntervalMs: intervalMs, retentionHours } = config.idempotency
+    const sweeps = [
+      { purge: (ask: PurgeAsk) => store.purgeKeys(ask), hours: retentionHours },
+      {
+        purge: (ask: PurgeAsk) => store.outbox.purgeDelivered(ask),
+        hours: config.outbox.deliveredRetentionHours,
+      },
+    ].map(
+      ({ purge, hours }) =>
+        new Sweep({ purge, retentionMs: hours * HOUR_MS, limit, intervalMs, clock, onFault }),
     )
     for (const sweep of sweeps) undo.push(() => sweep.close())
+
     const registry = createMetrics(channels, {
       inFlight: () => gate.inFlight,
       cache,
@@ -177,34 +226,48 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
       config: deps.shownConfig,
       invalidate: tags => cache.invalidate(tags),
-      deadEvents: deadEvents(store, clock, () => relay.wake()),
+      deadEvents: new DeadLetters(store.outbox, clock, () => relay.wake()),
       onFault: (error, traceId) => channels.http.fault.publish({ error, traceId }),
     })
 
     lifecycle.become('warming')
-    const port = await listen(server, config.http.host, config.http.port)
+    const { host, adminHost } = config.http
+    const port = await listen(server, host, config.http.port)
     undo.push(
       () => server.closeAllConnections(),
       () => server.close(),
     )
-    const adminPort = await listen(admin, config.http.adminHost, config.http.adminPort)
+    const adminPort = await listen(admin, adminHost, config.http.adminPort)
     undo.push(
       () => admin.closeAllConnections(),
       () => admin.close(),
     )
-    logger.info({ host: config.http.host, port, adminHost: config.http.adminHost, adminPort }, 'listening')
-    lifecycle.become('ready')
-    logger.info({ port, adminPort }, 'ready')
-    outboxGauge.start()
-    for (const sweep of sweeps) sweep.start()
-    relay.start()
+    logger.info({ host, port, adminHost, adminPort }, 'listening')
+
+    const stopping = new AbortController()
+    const warmedUp = warmUp
+      .run(config.lifecycle.warmUp ? rehearsal.steps(host, port) : [], stopping.signal)
+      .then(async isWarm => {
+        await endRehearsal()
+        if (!isWarm || stopping.signal.aborted) return false
+        lifecycle.become('ready')
+        logger.info({ port, adminPort }, 'ready')
+        outboxGauge.start()
+        for (const sweep of sweeps) sweep.start()
+        relay.start()
+        return true
+      })
 
     return {
       port,
       adminPort,
+      warmedUp,
       stop: async () => {
+        stopping.abort()
+        await warmedUp
         lifecycle.become('draining')
-        const dropped = await drain(drainable(server, gate, channels), config.lifecycle, clock)
+        const target = drainable(server, gate, [channels.http, unheard.http])
+        const dropped = await drain(target, config.lifecycle, clock)
         channels.lifecycle.drained.publish({ dropped })
         loopClock.stop()
         await Promise.all([relay, outboxGauge, ...sweeps].map(part => part.close()))
@@ -223,50 +286,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   }
 }
 
-/** Of keys and of delivered events. */
-function sweepsOf(store: Store, { idempotency, outbox }: Config): Sweep[] {
-  const limit = idempotency.sweepBatch
-  return [
-    new Sweep(ask => store.purgeKeys(ask), idempotency.retentionHours * HOUR_MS, limit),
-    new Sweep(ask => store.outbox.purgeDelivered(ask), outbox.deliveredRetentionHours * HOUR_MS, limit),
-  ]
-}
-
-function deadEvents({ outbox }: Store, clock: Clock, wake: () => void) {
-  return {
-    list: async (page: { limit: number; after: number }) => {
-      const found = await outbox.findDead(page, AbortSignal.timeout(ADMIN_LIMIT_MS))
-      if (found.kind !== 'found') throw new Problem('store-unavailable')
-      return found.value
-    },
-    redrive: async (ids: readonly string[] | 'all') => {
-      const count = await outbox.redrive(ids, clock.wallMs())
-      if (count === undefined) throw new Problem('store-unavailable')
-      wake()
-      return count
-    },
-  }
-}
-
-// Some ten steps for each commit of a busy second, so that orders see little of it.
-const SWEEP_PAUSE_MS = 20
 const HOUR_MS = 3_600_000
 // Of the event loop. Measured on two cores with the relay at full speed: 0.55 at 1,500 orders/s, 0.65 at 2,500; at the
 // 11,500 that are the most, 0.7 to 0.9.
 const BUSY_SHARE = 0.65
-const ADMIN_LIMIT_MS = 5_000
-
-function drainable(server: Server, gate: Gate, channels: Channels) {
-  return {
-    stopListening: () => void server.close(),
-    cutConnections: () => server.closeAllConnections(),
-    inFlight: () => gate.inFlight,
-    onEnded: (listener: () => void) => channels.http.ended.subscribe(listener),
-  }
-}
-
-async function listen(server: Server, host: string, port: number): Promise<number> {
-  server.listen(port, host)
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
-}

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { startApp } from './app.ts'
+import { type App, startApp } from './app.ts'
 import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
 import { DEMO_KEY_SHA256 } from './http/index.ts'
 import { systemClock } from './runtime/index.ts'
@@ -64,42 +64,53 @@ async function serve(config: Config): Promise<void> {
   const logger = createLogger(config.log, destination)
   const shownConfig = redact(config) as object
   logger.info({ config: shownConfig }, 'configuration')
+
+  let app: Promise<App> | undefined
+  let stopping: { readonly sinceMs: number; status: number } | undefined
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
-    process.once(event, (error: unknown) => {
+    process.on(event, (error: unknown) => {
       logger.fatal({ err: error }, event)
-      exit(EXIT.fault)
+      stop(EXIT.fault)
+    })
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping && systemClock.nowMs() - stopping.sinceMs < SIGNAL_ECHO_MS) return
+      if (stopping) exit(EXIT.fault)
+      logger.info({ signal }, 'stopping')
+      stop(EXIT.ok)
     })
   }
 
-  const starting = startApp(config, { clock: systemClock, logger, shownConfig })
-  let stoppingSinceMs: number | undefined
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (stoppingSinceMs !== undefined) {
-        if (systemClock.nowMs() - stoppingSinceMs >= SIGNAL_ECHO_MS) exit(EXIT.fault)
-        return
-      }
-      stoppingSinceMs = systemClock.nowMs()
-      logger.info({ signal }, 'stopping')
-      setTimeout(() => exit(EXIT.fault), config.lifecycle.shutdownTimeoutSeconds * 1000).unref()
-      // A signal during the start waits for it: what is half-built cannot be taken down in order.
-      starting
-        .then(app => app.stop())
-        .then(
-          dropped => exit(dropped === 0 ? EXIT.ok : EXIT.dropped),
-          (error: unknown) => {
-            logger.fatal({ err: error }, 'cannot stop')
-            exit(EXIT.fault)
-          },
-        )
-    })
-  }
+  app = startApp(config, { clock: systemClock, logger, shownConfig })
   try {
-    const { port } = await starting
-    if (hasDemoKey(config)) process.stderr.write(tryIt(config.http.host, port))
+    const { port, warmedUp } = await app
+    if ((await warmedUp) && hasDemoKey(config)) process.stderr.write(tryIt(config.http.host, port))
   } catch (error) {
     logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
     exit(EXIT.fault)
+  }
+
+  /** Drains, then exits: with `status`, or with what is worse. */
+  function stop(status: number): void {
+    if (stopping) {
+      stopping.status ||= status
+      return
+    }
+    const end = { sinceMs: systemClock.nowMs(), status }
+    stopping = end
+    setTimeout(() => exit(EXIT.fault), config.lifecycle.shutdownTimeoutSeconds * 1000).unref()
+    if (app === undefined) return exit(EXIT.fault)
+    // During the start it waits for that: what is half-built cannot be taken down in order.
+    app
+      .then(({ stop }) => stop())
+      .then(
+        dropped => exit(end.status || (dropped === 0 ? EXIT.ok : EXIT.dropped)),
+        (error: unknown) => {
+          logger.fatal({ err: error }, 'cannot stop')
+          exit(EXIT.fault)
+        },
+      )
   }
 
   /** Ends the process with its last log lines written, if anybody still reads them. */

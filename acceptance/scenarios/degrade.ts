@@ -150,7 +150,8 @@ async function unreachable(trial: Trial): Promise<void> {
     const gone = await PricingStandIn.listen()
     const { url } = gone
     await gone.close()
-    const server = await trial.server({ pricingUrl: url, config: WIDE_BUDGETS })
+    const config = { ...WIDE_BUDGETS, lifecycle: { warmUp: false } }
+    const server = await trial.server({ pricingUrl: url, config })
     const api = trial.client(server.port, KEYS.full)
     const ask = async () => [await api.order(freshKey(), sampleOrder())]
     await promptly([0, ANSWER_LIMIT_MS], ask, answer => problem(answer, 503, 'pricing-unavailable'))

@@ -24,6 +24,7 @@ export class Trial {
   failed = 0
   readonly #names = new Set<string>()
   readonly #owned: (() => Promise<void> | void)[] = []
+  readonly #pricing: PricingStandIn[] = []
   #current: string | undefined
   #seen: Answer[] = []
   #ended = false
@@ -74,14 +75,19 @@ export class Trial {
   }
 
   async server(options: ServerOptions = {}): Promise<Server> {
+    const pricing = this.#pricing.find(({ url }) => url === options.pricingUrl)
+    const before = pricing?.calls.length ?? 0
     const server = await startServer(options)
     this.own(() => server.end())
+    // Of its warm-up, which is not what checks count.
+    pricing?.calls.splice(before)
     return server
   }
 
   async pricing(): Promise<PricingStandIn> {
     const pricing = await PricingStandIn.listen()
     this.own(() => pricing.close())
+    this.#pricing.push(pricing)
     return pricing
   }
 

@@ -5,6 +5,7 @@ import { answerProblem, writeResponse } from './response.ts'
 /** What readiness says: the phase, and what each check says of itself. */
 export interface Readiness {
   readonly status: 'ready' | 'warming' | 'draining' | 'degraded'
+  readonly phase: string
   readonly checks: Readonly<Record<string, string>>
 }
 
@@ -27,8 +28,8 @@ export function answerHealth(
     return answerProblem(res, new Problem('method-not-allowed', {}, { Allow: 'GET, HEAD' }), about)
   }
   if (path === '/health/live') return writeResponse(res, 200, HEADERS, '{"status":"live"}', about)
-  const { status, checks } = readiness()
-  const body = JSON.stringify({ status, checks })
+  const { status, phase, checks } = readiness()
+  const body = JSON.stringify({ status, phase, checks })
   if (status === 'ready') return writeResponse(res, 200, HEADERS, body, about)
   writeResponse(res, 503, [...HEADERS, 'Retry-After', '1'], body, about)
 }

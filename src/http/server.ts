@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream'
 import type { Gate } from '../admission/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
 import type { LoopClock } from '../lease/index.ts'
-import { traceFrom } from '../runtime/index.ts'
+import { type Clock, traceFrom } from '../runtime/index.ts'
 import { answerBrokenRequest } from './broken-request.ts'
 import { outcomeOf } from './channels.ts'
 import { Connections } from './connection.ts'
@@ -28,11 +28,8 @@ import { routeOf } from './routes.ts'
 export function createApiServer(deps: ApiServerDeps): Server {
   const { options, gate } = deps
   const connections = new Connections()
-  const exchangeDeps: ExchangeDeps = {
-    ...deps.reporting,
-    responseTimeoutMs: options.responseTimeoutMs,
-    closes: req => deps.isDraining() && connections.close(req),
-  }
+  const closes = (req: IncomingMessage) => deps.isDraining() && connections.close(req)
+  const { responseTimeoutMs } = options
   /** Since when a connection that was accepted after a stall may have waited. */
   const accepted = new WeakMap<Socket, () => number | undefined>()
 
@@ -42,10 +39,11 @@ export function createApiServer(deps: ApiServerDeps): Server {
     const trace = traceFrom(req.headers.traceparent as string | undefined)
     const invalid = invalidHead(req)
     if (invalid === undefined && isHealthPath(req.url)) {
-      const about = { traceId: trace.traceId, closing: exchangeDeps.closes(req) }
+      const about = { traceId: trace.traceId, closing: closes(req) }
       return answerHealth(req, res, about, deps.readiness)
     }
-    const refusal = deps.refusal() ?? invalid
+    const stage = deps.rehearses(req) ? deps.rehearsal : deps.stage
+    const refusal = (stage === deps.stage ? deps.refusal() : undefined) ?? invalid
     if (refusal) return turnAway(req, res, refusal, trace.traceId, expectsContinue)
 
     const permit = gate.enter()
@@ -54,17 +52,22 @@ export function createApiServer(deps: ApiServerDeps): Server {
       return turnAway(req, res, problem, trace.traceId, expectsContinue)
     }
     const chargedMs = deps.loopClock.hiddenWaitMs(accepted.get(req.socket)?.())
-    if (chargedMs > 0) exchangeDeps.leaseChannels.hiddenWait.publish({ waitMs: chargedMs })
+    const { clock } = deps
+    const { routes, leaseChannels, httpChannels } = stage
+    if (chargedMs > 0) leaseChannels.hiddenWait.publish({ waitMs: chargedMs })
     const budgetMs = budgetOf(req, deps.requestBudgetMs)
-    const exchange = new Exchange(exchangeDeps, {
-      req,
-      res,
-      permit,
-      trace,
-      route: routeOf(req.url),
-      budgetMs,
-      chargedMs,
-    })
+    const exchange = new Exchange(
+      { clock, leaseChannels, httpChannels, responseTimeoutMs, closes },
+      {
+        req,
+        res,
+        permit,
+        trace,
+        route: routeOf(req.url),
+        budgetMs,
+        chargedMs,
+      },
+    )
     attachExchange(req, exchange)
     try {
       exchange.lease.enter('admission')
@@ -72,7 +75,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
       return exchange.refuse(error)
     }
     if (expectsContinue) res.writeContinue()
-    deps.routes(req, res)
+    routes(req, res)
   }
 
   /** Refuses before anything is spent. The body, if any, is read and thrown away, so that the connection lives on. */
@@ -85,7 +88,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
   ): void {
     req.resume()
     // After a refusal the client may send the body it announced, or not: only a new connection is unambiguous.
-    const closing = expectsContinue ? connections.close(req) : exchangeDeps.closes(req)
+    const closing = expectsContinue ? connections.close(req) : closes(req)
     answerProblem(res, problem, { traceId, closing })
     reportTurnedAway(req.method ?? '', routeOf(req.url), problem.code, traceId)
   }
@@ -93,7 +96,7 @@ export function createApiServer(deps: ApiServerDeps): Server {
   /** The end of a request that never had an exchange. */
   function reportTurnedAway(method: string, route: string, code: Code, traceId: string): void {
     const { status } = CODES[code]
-    deps.reporting.httpChannels.ended.publish({
+    deps.stage.httpChannels.ended.publish({
       method,
       route,
       status,
@@ -136,12 +139,20 @@ export interface ApiServerDeps {
   readonly requestBudgetMs: number
   readonly gate: Gate
   readonly loopClock: LoopClock
-  readonly reporting: Omit<ExchangeDeps, 'closes' | 'responseTimeoutMs'>
+  readonly clock: Clock
+  readonly stage: Stage
   /** While draining, connections are told to close as soon as all they asked for is answered. */
   readonly isDraining: () => boolean
   readonly readiness: () => Readiness
   /** Why no request is taken in this phase; undefined while they are. */
   readonly refusal: () => Problem | undefined
+  /** Whether a request is one of our own, which is taken in spite of the phase; it goes to `rehearsal`. */
+  readonly rehearses: (req: IncomingMessage) => boolean
+  readonly rehearsal: Stage
+}
+
+/** Where a request is carried out, and who hears of it. */
+export interface Stage extends Pick<ExchangeDeps, 'leaseChannels' | 'httpChannels'> {
   readonly routes: RequestListener
 }
 

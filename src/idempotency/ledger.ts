@@ -8,10 +8,10 @@ import type { IdempotencyChannels } from './channels.ts'
  * and lets it succeed while pricing is down.
  */
 export class Ledger {
-  readonly #store: Store
+  readonly #store: Pick<Store, 'findReply'>
   readonly #channels: IdempotencyChannels
 
-  constructor(store: Store, channels: IdempotencyChannels) {
+  constructor(store: Pick<Store, 'findReply'>, channels: IdempotencyChannels) {
     this.#store = store
     this.#channels = channels
   }

@@ -22,6 +22,8 @@ export async function drain(
   clock: Clock,
 ): Promise<number> {
   await new Promise<void>(resolve => clock.setTimer(resolve, options.unreadyDelayMs))
+  // What has arrived by now is read first: a connection with a request in it is not idle, only unread.
+  await new Promise<void>(resolve => clock.afterPoll(resolve))
   target.stopListening()
   await idle(target, options.drainSeconds * 1000, clock)
   const dropped = target.inFlight()

@@ -18,6 +18,9 @@ const NEXT: Readonly<Record<Phase, readonly Phase[]>> = {
   stopped: [],
 }
 
+/** What a balancer is told. */
+export type Standing = 'ready' | 'warming' | 'draining' | 'degraded'
+
 /** Something whose trouble makes this instance a bad choice, unless it is advisory. */
 export interface Probe {
   readonly name: string
@@ -62,18 +65,19 @@ export class Lifecycle {
   }
 
   /** The phase as a balancer should read it, and what each probe says. */
-  readiness(): { status: 'ready' | 'warming' | 'draining' | 'degraded'; checks: Record<string, string> } {
+  readiness(): { status: Standing; phase: Phase; checks: Record<string, string> } {
+    const phase = this.#phase
     const checks = Object.fromEntries(this.#probes.map(probe => [probe.name, probe.degraded() ?? 'ok']))
     const degraded = this.#probes.some(({ name, advisory }) => !advisory && checks[name] !== 'ok')
-    switch (this.#phase) {
+    switch (phase) {
       case 'building':
       case 'warming':
-        return { status: 'warming', checks }
+        return { status: 'warming', phase, checks }
       case 'ready':
-        return { status: degraded ? 'degraded' : 'ready', checks }
+        return { status: degraded ? 'degraded' : 'ready', phase, checks }
       case 'draining':
       case 'stopped':
-        return { status: 'draining', checks }
+        return { status: 'draining', phase, checks }
     }
   }
 }

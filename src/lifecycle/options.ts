@@ -1,6 +1,12 @@
-import { group, wholeNumber } from '../runtime/index.ts'
+import { flag, group, wholeNumber } from '../runtime/index.ts'
 
 export const lifecycleOptions = group({
+  warmUp: flag({
+    is: 'Whether the instance plays requests of its own through the whole stack before it turns ready; they leave nothing.',
+    default: true,
+    trade:
+      'Off, it is ready sooner, the first hundred requests are slow, and trouble with pricing or the store shows only then.',
+  }),
   unreadyDelayMs: wholeNumber({
     is: 'How long requests are still served after readiness has turned 503, before the listener closes.',
     unit: 'ms',

@@ -6,9 +6,12 @@ import type { Clock } from '../runtime/index.ts'
 import type { Store } from '../store/index.ts'
 import type { OrderReads } from './order-reads.ts'
 
+/** What of a store the verbs need. */
+export type OrderStore = Pick<Store, 'commit' | 'findReply' | 'findOrder' | 'findOrders'>
+
 /** What the verbs work with, for as long as the process lives. */
 export interface OrderServices {
-  readonly store: Store
+  readonly store: OrderStore
   readonly ledger: Ledger
   readonly pricing: PricingContext
   readonly reads: OrderReads

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { type Cache, type CachedQuery, CacheFailure } from '../cache/index.ts'
 import { orderEtag, type View, viewOrderJson } from '../domain/index.ts'
 import { Problem } from '../errors/index.ts'
-import type { KeyScope, Lookup, Store, StoredOrder } from '../store/index.ts'
-import type { OrderContext, OrderReply } from './context.ts'
+import type { KeyScope, Lookup, StoredOrder } from '../store/index.ts'
+import type { OrderContext, OrderReply, OrderStore } from './context.ts'
 import { cursorOf } from './cursor.ts'
 
 /**
@@ -41,7 +41,7 @@ export interface MadeAsked {
   readonly key: string
 }
 
-export function orderReads(cache: Cache, store: Store): OrderReads {
+export function orderReads(cache: Cache, store: OrderStore): OrderReads {
   return {
     order: cache.query({
       keyOf: ({ tenant, view, id }) => `order:v1:${tenant}:${view}:${id}`,

@@ -1,5 +1,6 @@
 export { type OutboxChannels, outboxChannels } from './channels.ts'
 export { CommitRate } from './commit-rate.ts'
+export { DeadLetters } from './dead-letters.ts'
 export { OutboxGauge } from './gauge.ts'
 export { openSink } from './open-sink.ts'
 export { Relay } from './relay.ts'

@@ -54,6 +54,7 @@ export function logChannels(logger: Logger, options: LogOptions, channels: Chann
   lifecycle.phase.subscribe(({ phase, next, durationMs }) =>
     logger.info({ from: phase, phase: next, durationMs: round(durationMs) }, 'phase'),
   )
+  lifecycle.warmUpFailed.subscribe(({ reason }) => logger.warn({ reason }, 'warm-up failed'))
   lifecycle.drained.subscribe(({ dropped }) => logger.info({ dropped }, 'drained'))
 }
 

@@ -28,8 +28,8 @@ function watched<Value extends object>(value: Value, read: Set<string>, path: st
 
 it('every key of the configuration is read by what runs, or by a constraint on what runs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'))
-  // Pricing that is down at first, and a consumer that never takes anything.
-  let pricingIsDown = true
+  // Pricing that is down once the app is ready, and a consumer that never takes anything.
+  let pricingIsDown = false
   const others = createServer((req, res) => {
     req.resume()
     if (req.url === '/hook' || pricingIsDown) res.writeHead(500).end()
@@ -67,6 +67,8 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     const constrained = new Set(read)
     const logger = createLogger(spied.log, { write: () => undefined })
     const app = await startApp(spied, { clock: systemClock, logger, shownConfig: {} })
+    expect(await app.warmedUp).toBe(true)
+    pricingIsDown = true
     const place = async () => {
       const placed = await fetch(`http://127.0.0.1:${app.port}/v1/orders`, {
         method: 'POST',

@@ -1,55 +1,9 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { admissionChannels, Gate } from '../../src/admission/index.ts'
-import type { RequestEnded } from '../../src/http/channels.ts'
-import { ApiKeys, createApiServer, createRoutes, httpChannels } from '../../src/http/index.ts'
-import { authOptions, httpOptions } from '../../src/http/options.ts'
-import { LoopClock, leaseChannels } from '../../src/lease/index.ts'
+import { describe, expect, test } from 'vitest'
 import type { PriceRequest } from '../../src/outbound/index.ts'
-import { systemClock } from '../../src/runtime/index.ts'
-import { orderServices } from '../orders/orders-context.ts'
-
-/** The whole HTTP layer on loopback, over a store in memory and a stub of pricing. */
-async function listening() {
-  const { contextOf, store, pricing } = orderServices()
-  const channels = httpChannels()
-  const ended: RequestEnded[] = []
-  const next = Promise.withResolvers<RequestEnded>()
-  channels.ended.subscribe(message => {
-    ended.push(message)
-    next.resolve(message)
-  })
-  const lease = leaseChannels()
-  const phase = { draining: false }
-  const gate = new Gate({ maxConcurrent: 60 }, admissionChannels(), systemClock)
-  const loopClock = new LoopClock(systemClock, lease.loopLag)
-  const options = httpOptions.parse({ bodyLimitBytes: 2_048 })
-  const server = createApiServer({
-    options,
-    requestBudgetMs: 20_000,
-    gate,
-    loopClock,
-    reporting: { clock: systemClock, leaseChannels: lease, httpChannels: channels },
-    isDraining: () => phase.draining,
-    readiness: () => ({ status: 'ready', checks: {} }),
-    refusal: () => undefined,
-    routes: createRoutes({
-      services: contextOf().services,
-      apiKeys: new ApiKeys(authOptions.parse({}).keys),
-      options,
-    }),
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => {
-    loopClock.stop()
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return { port, store, pricing, gate, phase, ended, firstEnded: next.promise }
-}
+import { listening } from './listening.ts'
 
 const BODY = '{"customerId":"c","currency":"USD","items":[{"sku":"A","quantity":1}]}'
 

@@ -1,41 +1,57 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { type PurgeAsk, type Purged, Sweep } from '../../src/store/index.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
 
-function sweep(answers: (Purged | undefined)[]) {
-  const asked: PurgeAsk[] = []
-  const purge = async (ask: PurgeAsk) => {
-    asked.push(ask)
-    return answers.shift()
-  }
-  return { asked, sweep: new Sweep(purge, 1_000, 50) }
+const INTERVAL_MS = 1_000
+
+function sweeping(answers: (Purged | undefined)[]) {
+  const clock = new VirtualClock()
+  const startMs = clock.wallMs()
+  const asked: [ms: number, PurgeAsk][] = []
+  const sweep = new Sweep({
+    clock,
+    purge: async ask => {
+      asked.push([ask.atMs - startMs, ask])
+      return answers.shift()
+    },
+    retentionMs: 60_000,
+    limit: 50,
+    intervalMs: INTERVAL_MS,
+    onFault: error => {
+      throw error
+    },
+  })
+  sweep.start()
+  return { clock, asked, sweep }
 }
 
-describe('a sweep', () => {
-  it('goes on where the step before it ended, and begins again once a pass has ended', async () => {
-    const world = sweep([
-      { deleted: 50, next: 60 },
-      { deleted: 0, next: 110 },
-      { deleted: 3, next: undefined },
-      { deleted: 0, next: undefined },
-    ])
-    const more: boolean[] = []
-    for (const atMs of [5_000, 5_001, 5_002, 5_003]) more.push(await world.sweep.step(atMs))
-    expect(more).toEqual([true, true, false, false])
-    expect(world.asked).toEqual([
-      { atMs: 5_000, madeBeforeMs: 4_000, limit: 50, after: 0 },
-      { atMs: 5_001, madeBeforeMs: 4_001, limit: 50, after: 60 },
-      { atMs: 5_002, madeBeforeMs: 4_002, limit: 50, after: 110 },
-      { atMs: 5_003, madeBeforeMs: 4_003, limit: 50, after: 0 },
-    ])
-  })
+it('goes on soon where the step before it ended, and begins again an interval after its pass', async () => {
+  const { clock, asked } = sweeping([
+    { deleted: 50, next: 60 },
+    { deleted: 0, next: 110 },
+    { deleted: 3, next: undefined },
+  ])
+  await clock.advanceAsync(2 * INTERVAL_MS + 100)
+  expect(asked.map(([ms, { after }]) => [ms, after])).toEqual([
+    [1_000, 0],
+    [1_020, 60],
+    [1_040, 110],
+    [2_040, 0],
+  ])
+  for (const [, { atMs, madeBeforeMs, limit }] of asked) {
+    expect([atMs - madeBeforeMs, limit]).toEqual([60_000, 50])
+  }
+})
 
-  it('ends its pass where the store is unavailable', async () => {
-    const world = sweep([{ deleted: 1, next: 9 }, undefined, { deleted: 1, next: 9 }])
-    expect([await world.sweep.step(1), await world.sweep.step(2), await world.sweep.step(3)]).toEqual([
-      true,
-      false,
-      true,
-    ])
-    expect(world.asked.map(({ after }) => after)).toEqual([0, 9, 0])
-  })
+it('ends its pass where the store is unavailable, and asks nothing once it is closed', async () => {
+  const { clock, asked, sweep } = sweeping([{ deleted: 1, next: 9 }, undefined, { deleted: 1, next: 9 }])
+  await clock.advanceAsync(2 * INTERVAL_MS + 20)
+  expect(asked.map(([ms, { after }]) => [ms, after])).toEqual([
+    [1_000, 0],
+    [1_020, 9],
+    [2_020, 0],
+  ])
+  await sweep.close()
+  await clock.advanceAsync(10 * INTERVAL_MS)
+  expect(asked).toHaveLength(3)
 })

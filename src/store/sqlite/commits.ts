@@ -120,8 +120,10 @@ export class Commits {
         verdict = { kind: 'taken', reply: unpackReply(values, at) }
         at += REPLY_LENGTH
       }
-      if (verdict !== UNAVAILABLE) batchSize++
-      if (verdict === CREATED) this.#durable(pending)
+      if (verdict === CREATED) {
+        batchSize++
+        this.#durable(pending)
+      }
       const late = pending.verdict?.kind === 'unknown'
       pending.settle(verdict)
       if (late) this.#deps.channels.late.publish({ kind: verdict.kind })
