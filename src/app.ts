@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { admissionChannels, Gate } from './admission/index.ts'
-import { Cache, cacheChannels } from './cache/index.ts'
+import { Gate } from './admission/index.ts'
+import { Cache } from './cache/index.ts'
 import type { Config } from './config/index.ts'
 import { Problem } from './errors/index.ts'
 import {
@@ -10,17 +10,16 @@ import {
   createApiServer,
   createRoutes,
   drainable,
-  httpChannels,
   listen,
   Rehearsal,
   type Stage,
 } from './http/index.ts'
-import { idempotencyChannels, Ledger } from './idempotency/index.ts'
-import { LoopClock, leaseChannels } from './lease/index.ts'
-import { drain, Lifecycle, lifecycleChannels, WarmUp } from './lifecycle/index.ts'
+import { Ledger } from './idempotency/index.ts'
+import { LoopClock } from './lease/index.ts'
+import { drain, Lifecycle, WarmUp } from './lifecycle/index.ts'
 import { type OrderStore, orderReads, rehearsedStore } from './orders/index.ts'
-import { type OutboundChannels, outboundChannels, PricingClient } from './outbound/index.ts'
-import { CommitRate, DeadLetters, OutboxGauge, openSink, outboxChannels, Relay } from './outbox/index.ts'
+import { type OutboundChannels, PricingClient } from './outbound/index.ts'
+import { CommitRate, DeadLetters, OutboxGauge, openSink, Relay } from './outbox/index.ts'
 import {
   type BundledPricing,
   cachedPrices,
@@ -29,8 +28,8 @@ import {
   startBundledPricing,
 } from './pricing/index.ts'
 import { type Clock, LoopLoad } from './runtime/index.ts'
-import { openStore, type PurgeAsk, Sweep, storeChannels } from './store/index.ts'
-import { type Channels, createMetrics, logChannels } from './telemetry/index.ts'
+import { openStore, type PurgeAsk, Sweep } from './store/index.ts'
+import { allChannels, type Channels, createMetrics, logChannels } from './telemetry/index.ts'
 
 const PRICE_FILE = fileURLToPath(new URL('../config/prices.json', import.meta.url))
 
@@ -47,6 +46,8 @@ export interface App {
 export interface AppDeps {
   readonly clock: Clock
   readonly logger: Logger
+  /** For the sink `log`: resolves with whether the line has left the process. */
+  readonly writeEvent: (line: object, signal: AbortSignal) => Promise<boolean>
   /** The configuration with its secrets hidden, for the admin listener. */
   readonly shownConfig: object
 }
@@ -57,17 +58,7 @@ export interface AppDeps {
  */
 export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, logger } = deps
-  const channels: Channels = {
-    admission: admissionChannels(),
-    cache: cacheChannels(),
-    http: httpChannels(),
-    idempotency: idempotencyChannels(),
-    lease: leaseChannels(),
-    lifecycle: lifecycleChannels(),
-    outbound: outboundChannels(),
-    outbox: outboxChannels(),
-    store: storeChannels(),
-  }
+  const channels = allChannels()
   logChannels(logger, config.log, channels)
   const onFault = (error: unknown) => logger.error({ err: error }, 'fault')
 
@@ -139,9 +130,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     })
     // The warm-up has parts of its own where they remember or report anything: it leaves nothing, and is no traffic.
     const rehearsal = new Rehearsal()
-    const unheard = { http: httpChannels(), idempotency: idempotencyChannels(), lease: leaseChannels() }
-    const rehearsalCache = new Cache(cacheOptions, { clock, channels: cacheChannels() })
-    const rehearsalClient = pricingClient(outboundChannels())
+    const unheard = allChannels()
+    const rehearsalCache = new Cache(cacheOptions, { clock, channels: unheard.cache })
+    const rehearsalClient = pricingClient(unheard.outbound)
     const endRehearsal = () => {
       rehearsal.close()
       rehearsalCache.close()
@@ -184,7 +175,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ),
     })
 
-    const sink = openSink(config.outbox, { clock, writeLine: line => logger.info(line, 'event') })
+    const sink = openSink(config.outbox, { clock, writeLine: deps.writeEvent })
     undo.push(() => sink.close())
     const commitRate = new CommitRate(clock)
     const loopLoad = new LoopLoad(clock)
@@ -194,7 +185,10 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       options: config.outbox,
       channels: channels.outbox,
       clock,
-      isBusy: () => loopLoad.share() > BUSY_SHARE && commitRate.perSecond() > config.capacity.targetRps,
+      isBusy: () =>
+        loopLoad.share() > BUSY_SHARE &&
+        commitRate.perSecond() > config.capacity.targetRps &&
+        outboxGauge.oldestAgeSeconds < MOST_LAG_SECONDS,
       random: Math.random,
     })
     undo.push(() => relay.close())
@@ -270,7 +264,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         const dropped = await drain(target, config.lifecycle, clock)
         channels.lifecycle.drained.publish({ dropped })
         loopClock.stop()
-        await Promise.all([relay, outboxGauge, ...sweeps].map(part => part.close()))
+        // A quarter of the whole shutdown at most: what it cannot give back comes again by itself.
+        const handingBack = relay.close(config.lifecycle.shutdownTimeoutSeconds * 250)
+        await Promise.all([handingBack, ...[outboxGauge, ...sweeps].map(part => part.close())])
         await sink.close()
         await client.close()
         await bundled?.close()
@@ -290,3 +286,5 @@ const HOUR_MS = 3_600_000
 // Of the event loop. Measured on two cores with the relay at full speed: 0.55 at 1,500 orders/s, 0.65 at 2,500; at the
 // 11,500 that are the most, 0.7 to 0.9.
 const BUSY_SHARE = 0.65
+// Orders come first, but not for ever: what is announced later still is of little use to anybody.
+const MOST_LAG_SECONDS = 5

@@ -6,7 +6,7 @@ import { type App, startApp } from './app.ts'
 import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
 import { DEMO_KEY_SHA256 } from './http/index.ts'
 import { systemClock } from './runtime/index.ts'
-import { createLogger } from './telemetry/index.ts'
+import { createLogger, EventLines } from './telemetry/index.ts'
 
 /**
  * The process: the only reader of the environment and the command line, the only one to exit.
@@ -82,7 +82,13 @@ async function serve(config: Config): Promise<void> {
     })
   }
 
-  app = startApp(config, { clock: systemClock, logger, shownConfig })
+  const eventLines = new EventLines(logger, destination)
+  app = startApp(config, {
+    clock: systemClock,
+    logger,
+    writeEvent: (line, signal) => eventLines.write(line, signal),
+    shownConfig,
+  })
   try {
     const { port, warmedUp } = await app
     if ((await warmedUp) && hasDemoKey(config)) process.stderr.write(tryIt(config.http.host, port))

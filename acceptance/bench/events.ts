@@ -134,7 +134,7 @@ async function withRelay(options: object, use: (world: World) => Promise<Figure>
   })
   const channels = outboxChannels()
   const parsed = outboxOptions.parse(options)
-  const sink = openSink(parsed, { clock: systemClock, writeLine: () => {} })
+  const sink = openSink(parsed, { clock: systemClock, writeLine: async () => true })
   const relay = new Relay({
     outbox: store.outbox,
     sink,
@@ -180,5 +180,5 @@ function someOrder(): OrderWrite {
 const TRACEPARENT = '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01'
 const AT_ONCE = 1_000
 const NEVER = new AbortController().signal
-// One claim a minute, at most, once orders come in.
-const HARDLY_EVER = { sink: 'none', pollIntervalMs: 60_000 }
+// One event in 400 ms, as soon as orders come in.
+const HARDLY_EVER = { sink: 'none', batchSize: 1 }

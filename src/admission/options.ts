@@ -2,7 +2,7 @@ import { group, wholeNumber } from '../runtime/index.ts'
 
 export const capacityOptions = group({
   targetRps: wholeNumber({
-    is: 'The load that one instance is sized for. Checked against the other numbers; limits nothing itself.',
+    is: 'The load that one instance is sized for. Checked against the other numbers; limits no request itself. Above it, orders go before their events where both need the machine.',
     unit: 'requests/s',
     default: 1000,
     min: 1,

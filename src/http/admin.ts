@@ -82,7 +82,7 @@ export function createAdminServer(deps: {
 
 const invalidateSchema = z.strictObject({ tags: z.array(z.string().min(1).max(512)).min(1).max(1_000) })
 const redriveSchema = z.strictObject({
-  ids: z.union([z.literal('all'), z.array(z.uuid()).min(1).max(1_000)]),
+  ids: z.union([z.literal('all'), z.array(z.uuid().toLowerCase()).min(1).max(1_000)]),
 })
 // A thousand of the longest tags, escaped.
 const BODY_LIMIT_BYTES = 1_048_576

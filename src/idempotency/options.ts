@@ -22,7 +22,7 @@ export const idempotencyOptions = group({
     unit: 'rows',
     default: 200,
     min: 1,
-    max: 10_000,
+    max: 2_000,
     trade: 'Higher deletes faster and makes the orders of the same group wait longer.',
   }),
 })

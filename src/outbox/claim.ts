@@ -1,8 +1,8 @@
 import type { OutboxEvent, SettleException } from '../store/index.ts'
 
 /**
- * Claim: how many events the relay holds under one token, and what has become of them. The events themselves are let
- * go of one by one, since one that hangs keeps its claim for long.
+ * Claim: what the relay holds under one token, and what has become of it. What is through is let go of event by event,
+ * since one that hangs keeps its claim for long.
  *
  *   event:  held ──deliver()──▶ delivered
  *           held ──except()──▶ excepted        failed, parked, or handed back
@@ -16,11 +16,14 @@ export class Claim {
   /** Why the first that failed did. */
   failure: string | undefined
   readonly exceptions: SettleException[] = []
+  readonly #held: Set<number>
+  #settledInPart = 0
   readonly #controller = new AbortController()
 
-  constructor(token: number, size: number) {
+  constructor(token: number, events: readonly OutboxEvent[]) {
     this.token = token
-    this.size = size
+    this.size = events.length
+    this.#held = new Set(events.map(({ sequence }) => sequence))
   }
 
   get signal(): AbortSignal {
@@ -32,19 +35,23 @@ export class Claim {
   }
 
   get finished(): boolean {
-    return this.#open === 0
+    return this.#held.size === 0
   }
 
   /**
    * Events that it takes room for. Those that are through count again once all are, until the claim is settled: a store
    * that gives out claims and settles none must not be asked for ever more.
    */
-  get held(): number {
-    return this.#open || this.size
+  get room(): number {
+    return this.#held.size || this.size
   }
 
-  get #open(): number {
-    return this.size - this.delivered - this.exceptions.length
+  /** What it would go on with, if what has come through since it was last settled in part were settled now. */
+  part(): readonly number[] | undefined {
+    const through = this.size - this.#held.size
+    if (this.finished || through === this.#settledInPart) return undefined
+    this.#settledInPart = through
+    return [...this.#held]
   }
 
   /** Nothing of it may begin any more, and what has begun should stop. */
@@ -52,12 +59,14 @@ export class Claim {
     this.#controller.abort()
   }
 
-  deliver(): void {
+  deliver({ sequence }: OutboxEvent): void {
+    this.#held.delete(sequence)
     this.delivered++
   }
 
-  except(event: OutboxEvent, exception: Omit<SettleException, 'sequence'>): void {
-    this.exceptions.push({ sequence: event.sequence, ...exception })
+  except({ sequence }: OutboxEvent, exception: Omit<SettleException, 'sequence'>): void {
+    this.#held.delete(sequence)
+    this.exceptions.push({ sequence, ...exception })
   }
 }
 

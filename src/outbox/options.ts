@@ -20,11 +20,11 @@ export const outboxOptions = group({
     unit: 'events',
     default: 200,
     min: 1,
-    max: 10_000,
+    max: 2_000,
     trade: 'Higher costs fewer transactions, more memory, and more redeliveries after a crash.',
   }),
   pollIntervalMs: wholeNumber({
-    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps` and keep the event loop busy for more than 65 % of its time: one claim in four times this.',
+    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps` and keep the event loop busy for more than 65 % of its time: one claim in four times this, half a second at most, and no longer once events have waited for 5 s.',
     unit: 'ms',
     default: 100,
     min: 5,
@@ -45,7 +45,8 @@ export const outboxOptions = group({
     default: 12,
     min: 1,
     max: 1_000,
-    trade: 'Higher rides out longer outages by itself; with the delays below, 12 last about seven minutes.',
+    trade:
+      'Higher rides out longer outages by itself; with the delays below, 12 last about four minutes, and as much longer as the deliveries take.',
   }),
   retryDelayMs: wholeNumber({
     is: 'Delay before the second delivery of an event; doubled for each further one, jittered over its upper half.',
@@ -80,7 +81,7 @@ export const outboxOptions = group({
     trade: 'Lower tells sooner of a consumer that is away.',
   }),
   deliveredRetentionHours: wholeNumber({
-    is: 'How long delivered events are kept.',
+    is: 'How long after its making a delivered event is kept.',
     unit: 'h',
     default: 24,
     min: 0,
@@ -102,7 +103,9 @@ export const outboxOptions = group({
     secret: text({
       is: 'Signs deliveries as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in base64.',
       default: '',
-      pattern: /^(whsec_[A-Za-z0-9+/]{32,88}={0,2})?$/,
+      // 24 to 64 bytes.
+      pattern:
+        /^(whsec_(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?|[A-Za-z0-9+/]{6}(?:==)?)?)?$/,
       maxLength: 100,
       secret: true,
       trade: 'Needed by the sink `webhook`; whoever knows it can forge deliveries.',

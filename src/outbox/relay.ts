@@ -1,9 +1,11 @@
-import { type Clock, sleep, type Timer } from '../runtime/index.ts'
-import type { Outbox, OutboxEvent } from '../store/index.ts'
+import { type Clock, sleep } from '../runtime/index.ts'
+import type { Outbox, OutboxEvent, SettleVerdict } from '../store/index.ts'
 import { afterFailure, behindFailure, type Failure, type Fate } from './after-failure.ts'
 import type { OutboxChannels } from './channels.ts'
 import { Claim, type Lane } from './claim.ts'
+import { Lanes } from './lanes.ts'
 import type { OutboxOptions } from './options.ts'
+import { Rest } from './rest.ts'
 import type { Sink } from './sinks/sink.ts'
 
 /**
@@ -24,20 +26,17 @@ import type { Sink } from './sinks/sink.ts'
 export class Relay {
   readonly #deps: RelayDeps
   readonly #claims = new Set<Claim>()
-  /** Lanes that have not begun, the oldest first. */
-  #waiting: Lane[] = []
-  #delivering = 0
+  readonly #lanes: Lanes
   #claiming = false
   /** Woken while claiming: what it is about may have come too late for that claim. */
   #woken = false
   #window: number
+  /** Claims that failed as a whole, one after another. */
+  #failures = 0
   #failing = false
   /** A claim was put off because too many events were held. */
   #short = false
-  /** No claim before this moment, on the monotonic clock. */
-  #notBeforeMs = 0
-  #timer: Timer | undefined
-  #timerAtMs = Number.POSITIVE_INFINITY
+  readonly #rest: Rest
   #state: 'new' | 'open' | 'closing' | 'closed' = 'new'
   readonly #closing = new AbortController()
   /** On the monotonic clock. */
@@ -47,6 +46,8 @@ export class Relay {
   constructor(deps: RelayDeps) {
     this.#deps = deps
     this.#window = deps.options.batchSize
+    this.#lanes = new Lanes(deps.options.maxConcurrent)
+    this.#rest = new Rest(deps.clock, () => this.#claim())
   }
 
   start(): void {
@@ -63,21 +64,22 @@ export class Relay {
 
   /**
    * Hands back what has not begun at once, and what has begun when it does not end soon. A store that cannot take it
-   * back does not hold it up for long: what is left comes again when its lease is over.
+   * back holds it up for `limitMs` at most, or 3 s: what is left comes again when its lease is over.
    */
-  close(): Promise<void> {
+  close(limitMs = CLOSE_LIMIT_MS): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing'
       this.#closing.abort()
-      this.#disarm()
-      for (const lane of this.#waiting.splice(0)) this.#handBack(lane, lane.events)
+      this.#rest.end()
+      for (const lane of this.#lanes.take()) this.#handBack(lane, lane.events)
       const { clock } = this.#deps
-      this.#closeByMs = clock.nowMs() + CLOSE_LIMIT_MS
+      const mostMs = Math.min(limitMs, CLOSE_LIMIT_MS)
+      this.#closeByMs = clock.nowMs() + mostMs
       const timers = [
         clock.setTimer(() => {
           for (const claim of this.#claims) claim.end()
-        }, CLOSE_MS),
-        clock.setTimer(this.#closed.resolve, CLOSE_LIMIT_MS),
+        }, mostMs * CLOSE_SHARE),
+        clock.setTimer(this.#closed.resolve, mostMs),
       ]
       this.#closed.promise.then(() => timers.forEach(timer => void clock.clearTimer(timer)))
     } else if (this.#state === 'new') {
@@ -89,36 +91,12 @@ export class Relay {
 
   get #hasRoom(): boolean {
     let held = 0
-    for (const claim of this.#claims) held += claim.held
+    for (const claim of this.#claims) held += claim.room
     return held <= this.#window
   }
 
   #restAtMost(ms: number): void {
-    const { clock } = this.#deps
-    const atMs = Math.max(clock.nowMs() + ms, this.#notBeforeMs)
-    if (this.#state !== 'open' || atMs >= this.#timerAtMs) return
-    this.#disarm()
-    this.#timerAtMs = atMs
-    this.#timer = clock.setTimer(
-      () => {
-        this.#disarm()
-        this.#claim()
-      },
-      Math.ceil(atMs - clock.nowMs()),
-    )
-  }
-
-  #putOff(untilMs: number): void {
-    this.#notBeforeMs = Math.max(this.#notBeforeMs, untilMs)
-    if (this.#timerAtMs >= this.#notBeforeMs) return
-    this.#disarm()
-    this.#restAtMost(0)
-  }
-
-  #disarm(): void {
-    if (this.#timer !== undefined) this.#deps.clock.clearTimer(this.#timer)
-    this.#timer = undefined
-    this.#timerAtMs = Number.POSITIVE_INFINITY
+    if (this.#state === 'open') this.#rest.atMost(ms)
   }
 
   async #claim(): Promise<void> {
@@ -128,17 +106,17 @@ export class Relay {
     this.#short = !this.#hasRoom
     if (this.#short) return
     const limit = this.#window
-    this.#disarm()
+    this.#rest.end()
     this.#claiming = true
     this.#woken = false
     const askedMs = clock.nowMs()
     const verdict = await outbox.claim({ limit, leaseMs: options.leaseMs, atMs: clock.wallMs() })
     this.#claiming = false
     const events = verdict.kind === 'claimed' ? verdict.events : []
-    if (verdict.kind === 'claimed') this.#begin(new Claim(verdict.token, events.length), events, askedMs)
+    if (verdict.kind === 'claimed') this.#begin(new Claim(verdict.token, events), events, askedMs)
     if (this.#deps.isBusy()) {
       const paceMs = (BUSY_PACE * options.pollIntervalMs * Math.max(1, events.length)) / options.batchSize
-      this.#putOff(askedMs + paceMs)
+      this.#rest.putOff(askedMs + Math.min(paceMs, MOST_PUT_OFF_MS))
     }
     if (verdict.kind !== 'unavailable' && (this.#woken || events.length === limit)) this.#restAtMost(0)
     else this.#restAtMost(options.pollIntervalMs)
@@ -155,8 +133,9 @@ export class Relay {
     const orders = Map.groupBy(events, ({ subject }) => subject)
     const lanes = [...orders.values()].map(events => ({ claim, events }))
     if (this.#state === 'open') {
-      this.#waiting.push(...lanes)
+      for (const lane of lanes) this.#lanes.add(lane)
       this.#proceed()
+      this.#letGo(claim)
     } else {
       for (const lane of lanes) this.#handBack(lane, lane.events)
     }
@@ -165,19 +144,25 @@ export class Relay {
   /** The lease is nearly over. */
   #end(claim: Claim): void {
     claim.end()
-    const [mine, others] = [[] as Lane[], [] as Lane[]]
-    for (const lane of this.#waiting) (lane.claim === claim ? mine : others).push(lane)
-    this.#waiting = others
-    for (const lane of mine) this.#handBack(lane, lane.events)
+    for (const lane of this.#lanes.take(claim)) this.#handBack(lane, lane.events)
+  }
+
+  /** Other orders must not wait for what hangs: neither for a place, nor for what came through beside it. */
+  async #letGo(claim: Claim): Promise<void> {
+    while (!claim.over) {
+      await sleep(this.#deps.clock, PART_MS, claim.signal).catch(() => {})
+      if (claim.over) return
+      for (const lane of this.#lanes.take(claim, 'again')) this.#handBack(lane, lane.events, AGAIN_LATER_MS)
+      const keeps = claim.part()
+      if (keeps) await this.#trySettle(claim, keeps)
+    }
   }
 
   #proceed(): void {
-    while (this.#delivering < this.#deps.options.maxConcurrent) {
-      const lane = this.#waiting.shift()
-      if (lane === undefined) return
-      this.#delivering++
-      this.#run(lane).finally(() => {
-        this.#delivering--
+    for (let lane = this.#lanes.next(); lane !== undefined; lane = this.#lanes.next()) {
+      const running = lane
+      this.#run(running).finally(() => {
+        this.#lanes.done(running)
         this.#proceed()
         if (this.#short && this.#hasRoom) this.#restAtMost(0)
       })
@@ -190,7 +175,7 @@ export class Relay {
       if (claim.over || this.#state !== 'open') return this.#handBack({ claim }, events.slice(place))
       const delivery = await sink.deliver(event, claim.signal)
       if (delivery.kind === 'delivered') {
-        claim.deliver()
+        claim.deliver(event)
         channels.delivered.publish({ ageMs: clock.wallMs() - event.atMs })
         continue
       }
@@ -217,8 +202,8 @@ export class Relay {
     if (dueAtMs === undefined) this.#deps.channels.parked.publish({ id: event.id, reason, attempts })
   }
 
-  #handBack({ claim }: Pick<Lane, 'claim'>, events: readonly OutboxEvent[]): void {
-    const dueAtMs = this.#deps.clock.wallMs()
+  #handBack({ claim }: Pick<Lane, 'claim'>, events: readonly OutboxEvent[], delayMs = 0): void {
+    const dueAtMs = this.#deps.clock.wallMs() + delayMs
     for (const event of events)
       claim.except(event, { attempts: event.attempts, dueAtMs, reason: HANDED_BACK })
     this.#settleIfFinished(claim)
@@ -233,10 +218,9 @@ export class Relay {
 
   /** Tries for as long as the lease, or closing, may last; after that the events come again by themselves. */
   async #settle(claim: Claim): Promise<void> {
-    const { outbox, clock, options } = this.#deps
+    const { clock, options } = this.#deps
     const giveUpMs = clock.nowMs() + options.leaseMs
-    const settlement = { token: claim.token, exceptions: claim.exceptions }
-    while ((await outbox.settle({ ...settlement, atMs: clock.wallMs() })) === 'unavailable') {
+    while ((await this.#trySettle(claim, [])) === 'unavailable') {
       if (clock.nowMs() >= Math.min(giveUpMs, this.#closeByMs)) break
       // Closing ends a long wait.
       if (this.#state === 'open')
@@ -248,15 +232,20 @@ export class Relay {
     this.#restAtMost(0)
   }
 
+  #trySettle({ token, exceptions }: Claim, keeps: readonly number[]): Promise<SettleVerdict> {
+    return this.#deps.outbox.settle({ token, exceptions, keeps, atMs: this.#deps.clock.wallMs() })
+  }
+
   #adapt({ delivered, failure }: Claim): void {
     const { options, clock } = this.#deps
     if (delivered > 0) {
       this.#window = Math.min(options.batchSize, 2 * this.#window)
+      this.#failures = 0
       this.#setFailing(false, '')
     } else if (failure !== undefined) {
       this.#window = Math.min(options.batchSize, SMALL_CLAIM)
-      this.#putOff(clock.nowMs() + options.pollIntervalMs)
-      this.#setFailing(true, failure)
+      this.#rest.putOff(clock.nowMs() + Math.min(options.pollIntervalMs, MOST_PUT_OFF_MS))
+      if (++this.#failures >= FAILING_CLAIMS) this.#setFailing(true, failure)
     }
   }
 
@@ -289,11 +278,17 @@ const HANDED_BACK = 'handed back'
 const GATHER_MS = 3
 // A quarter of what polling could take: the whole cost the orders 28 % on two cores, half of it 11 %, and this 6 %.
 const BUSY_PACE = 4
+// From a claim to the moment at which it lets go of what is through, and of what still waits for its second try.
+const PART_MS = 200
+const AGAIN_LATER_MS = 1_000
 const LEASE_USED = 0.8
+const MOST_PUT_OFF_MS = 500
 const SMALL_CLAIM = 8
-// The drain has 5 s beside it by default; a consumer that has not answered by then gets the event again.
-const CLOSE_MS = 2_000
-// For a store that is locked just then: with retries it has a second to take everything back.
+// One poisoned event alone is a claim that fails as a whole.
+const FAILING_CLAIMS = 3
+// The drain has 4 s beside it by default. Two thirds are for consumers: who has not answered by then gets the event again.
+// The rest is for a store that is locked just then, and has that time to take everything back.
 const CLOSE_LIMIT_MS = 3_000
+const CLOSE_SHARE = 2 / 3
 const CLOSING_PAUSE_MS = 50
 const NEVER = new AbortController()

@@ -1,7 +1,7 @@
 /**
  * Clock: every moment and every timer in Punctual comes from here, so that anything with time in it can run
- * under a virtual clock. `nowMs` is monotonic and knows nothing of the wall; `wallMs` is only for what people
- * read (`createdAt`) and never decides anything.
+ * under a virtual clock. `nowMs` is monotonic and knows nothing of the wall; `wallMs` is for what people
+ * read (`createdAt`), and for what must outlive a process: leases on events, due times, retention.
  */
 export interface Clock {
   /** Monotonic milliseconds since an arbitrary moment, with a fraction. */

@@ -1,7 +1,10 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock } from './clock.ts'
 
-/** Loop load: the share of the last 100 to 200 ms in which the event loop was not waiting for anything to happen. */
+/**
+ * Loop load: the share of the last 100 to 200 ms in which the event loop was not waiting for anything to happen. Asked
+ * for the first time in that long, it says 0.
+ */
 export class LoopLoad {
   readonly #clock: Clock
   readonly #read: ReadLoop
@@ -16,9 +19,12 @@ export class LoopLoad {
 
   /** From 0, idle, to 1. */
   share(): number {
-    if (this.#clock.nowMs() - this.#current.atMs >= WINDOW_MS) {
-      this.#previous = this.#current
-      this.#current = this.#mark()
+    const ageMs = this.#clock.nowMs() - this.#current.atMs
+    if (ageMs >= WINDOW_MS) {
+      const mark = this.#mark()
+      // Nobody has asked for long: what was before tells nothing of now.
+      this.#previous = ageMs >= 2 * WINDOW_MS ? mark : this.#current
+      this.#current = mark
     }
     const { idle, active } = this.#read()
     const before = this.#previous.at

@@ -8,6 +8,7 @@ export {
   LONGEST_WAIT_MS,
   type Outbox,
   type OutboxEvent,
+  SET_BACK_MS,
   type SettleException,
   type Settlement,
   type SettleVerdict,

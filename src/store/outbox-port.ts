@@ -13,7 +13,7 @@ import type { Lookup, PurgeAsk, Purged } from './port.ts'
  * Per order in order: an event is not claimed while an earlier one of its order is neither delivered nor in the same
  * claim. Found behind such a one it is looked at again soon, or when that is due; behind a dead one it becomes dead
  * itself, so that a redrive brings both in order. Whoever settles keeps to the same: behind an event of a claim that it
- * names, it names the others of that order.
+ * names or keeps, it does so with the others of that order.
  */
 export interface Outbox {
   /**
@@ -23,7 +23,8 @@ export interface Outbox {
    */
   claim(ask: ClaimAsk): Promise<ClaimVerdict>
   /**
-   * Ends a claim. Every event of it that `exceptions` does not name is delivered; what they name beside is passed over.
+   * Ends a claim, or the part of it that `keeps` does not name: every event of it that `exceptions` does not name is
+   * delivered; what they name beside is passed over.
    * `stale` once the lease is over and another claim was asked for since: nothing has changed then. `unavailable` does
    * not tell whether anything has: settle again.
    */
@@ -46,10 +47,11 @@ export interface Outbox {
 }
 
 /**
- * No lease and no delay lasts longer, in ms: what ends later was dated by a clock that has been set back since, and
- * counts as over.
+ * No lease and no delay lasts longer, in ms. What ends `SET_BACK_MS` later still was dated by a clock that has been set
+ * back since, and counts as over; a smaller step, as clocks take them to keep the time, only makes it last longer.
  */
 export const LONGEST_WAIT_MS = 3_600_000
+export const SET_BACK_MS = 60_000
 
 export interface ClaimAsk {
   readonly limit: number
@@ -86,6 +88,8 @@ export interface Settlement {
   readonly token: number
   readonly atMs: number
   readonly exceptions: readonly SettleException[]
+  /** Sequences with which the claim goes on, under its token and lease; none ends it. */
+  readonly keeps?: readonly number[]
 }
 
 /** An event of a claim that was not delivered. */

@@ -66,7 +66,12 @@ it('every key of the configuration is read by what runs, or by a constraint on w
     for (const { violation } of CONSTRAINTS) violation(spied, { production: false })
     const constrained = new Set(read)
     const logger = createLogger(spied.log, { write: () => undefined })
-    const app = await startApp(spied, { clock: systemClock, logger, shownConfig: {} })
+    const app = await startApp(spied, {
+      clock: systemClock,
+      logger,
+      writeEvent: async () => true,
+      shownConfig: {},
+    })
     expect(await app.warmedUp).toBe(true)
     pricingIsDown = true
     const place = async () => {

@@ -157,3 +157,43 @@ describe('the delay before the next attempt', () => {
     expect(retryDelayMs(options, 1, 7, () => 0)).toBe(250)
   })
 })
+
+describe('what hangs', () => {
+  test('again and again leaves half of the places to what is new', async () => {
+    const { clock, outbox, begin } = relaying({
+      fate: ({ subject }) => (subject.startsWith('bad') ? 'hang' : 'take'),
+      options: { maxConcurrent: 4, leaseMs: 5_000, maxAttempts: 1_000 },
+    })
+    for (let n = 0; n < 40; n++) {
+      // As after a time-out: they have been tried before.
+      const event = outbox.add(`bad-${n}`)
+      outbox.row(event).attempts = 1
+    }
+    await begin()
+    const agesMs: number[] = []
+    for (let n = 0; n < 50; n++) {
+      const event = outbox.add(`good-${n}`, clock.wallMs())
+      const startMs = clock.nowMs()
+      while (outbox.row(event).state !== 'delivered' && clock.nowMs() - startMs < 5_000) {
+        await clock.advanceAsync(10)
+      }
+      agesMs.push(clock.nowMs() - startMs)
+    }
+    expect(Math.max(...agesMs)).toBeLessThanOrEqual(600)
+  })
+
+  test('lets go of what came through beside it, before it ends itself', async () => {
+    const { clock, outbox, begin } = relaying({
+      fate: ({ subject }) => (subject === 'bad' ? 'hang' : 'take'),
+    })
+    const [bad, good] = [outbox.add('bad'), outbox.add('good')]
+    await begin()
+    expect(outbox.settlements).toEqual([])
+    await clock.advanceAsync(200)
+    expect(outbox.settlements).toMatchObject([{ exceptions: [], keeps: [bad.sequence], verdict: 'settled' }])
+    expect(outbox.row(good).state).toBe('delivered')
+    // Once is enough, until something more has come through.
+    await clock.advanceAsync(2_000)
+    expect(outbox.settlements).toHaveLength(1)
+  })
+})

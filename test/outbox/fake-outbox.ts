@@ -130,10 +130,11 @@ export class FakeOutbox implements Outbox {
     return taken
   }
 
-  #settled({ token, exceptions }: Settlement): SettleVerdict {
-    const mine = (this.#taken.get(token) ?? []).filter(row => row.token === token)
-    this.#taken.delete(token)
-    if (mine.length === 0) return 'stale'
+  #settled({ token, exceptions, keeps = [] }: Settlement): SettleVerdict {
+    const held = (this.#taken.get(token) ?? []).filter(row => row.token === token)
+    if (held.length === 0) return 'stale'
+    const mine = held.filter(({ event }) => !keeps.includes(event.sequence))
+    if (keeps.length === 0) this.#taken.delete(token)
     this.claimed -= mine.length
     const bySequence = new Map(exceptions.map(exception => [exception.sequence, exception]))
     for (const row of mine) {

@@ -6,11 +6,14 @@ import { sinkContract } from '../contracts/sink.contract.ts'
 import { never } from '../support/order-write.ts'
 import { consumer, SECRET, someEvent } from './consumer.ts'
 
-function opened(choices: object) {
+function opened(choices: object, room = Number.POSITIVE_INFINITY) {
   const lines: object[] = []
   const sink = openSink(outboxOptions.parse(choices), {
     clock: systemClock,
-    writeLine: line => lines.push(line),
+    writeLine: async line => {
+      lines.push(line)
+      return lines.length <= room
+    },
   })
   return { sink, lines }
 }
@@ -42,4 +45,13 @@ test('a line of the log says what happened to which order, and nothing of what i
   await sink.deliver(event, never())
   const { id, type, subject, tenant, traceparent } = event
   expect(lines).toEqual([{ id, type, subject, tenant, traceparent, time: '2026-01-01T12:00:00.005Z' }])
+})
+
+test('a line that could not be written is no delivery', async () => {
+  const { sink } = opened({ sink: 'log' }, 1)
+  expect(await sink.deliver(someEvent(), never())).toEqual({ kind: 'delivered' })
+  expect(await sink.deliver(someEvent(), never())).toEqual({
+    kind: 'failed',
+    reason: 'the log takes no more lines',
+  })
 })

@@ -19,6 +19,12 @@ test('the load of the loop is that of the last 100 to 200 ms', () => {
   // What is older than 200 ms counts no more.
   for (let n = 0; n < 20; n++) pass(10, 0)
   expect(load.share()).toBe(0)
+  // And a minute in which nobody asked does not thin out what follows.
+  loop.idle += 60_000
+  clock.advance(60_000)
+  expect(load.share()).toBe(0)
+  for (let n = 0; n < 10; n++) pass(1, 9)
+  expect(load.share()).toBeCloseTo(0.9)
 })
 
 test('it reads the loop of this thread', () => {

@@ -10,7 +10,7 @@ describe('chores', () => {
     const one = commit(bench)
     const claim = bench.commits.run([ITEM.claim, 200, 1_000, 5])
     const two = commit(bench)
-    const settle = bench.commits.run([ITEM.settle, 7, '[]'])
+    const settle = bench.commits.run([ITEM.settle, 7, '[]', '[]'])
     const three = commit(bench)
     bench.clock.turn()
     const { batch = [] } = bench.threads

@@ -119,6 +119,7 @@ describe('the outbox of a full disk', () => {
         return { sequence: n + 1, attempts: 1, dueAtMs: 9_000, reason: 'x'.repeat(1_000) }
       }),
     ),
+    '[]',
   ]
 
   it('keeps a claim whole that cannot be settled, and settles it afterwards', () => {
@@ -149,7 +150,7 @@ describe('the outbox of a full disk', () => {
   })
 
   it('lets a settlement that cannot be read fail alone', () => {
-    const batch: Flat = [ITEM.claim, 2, 1_000, 5_000, ITEM.settle, 1, '{', ITEM.claim, 2, 1_000, 5_000]
+    const batch: Flat = [ITEM.claim, 2, 1_000, 5_000, ITEM.settle, 1, '{', '[]', ITEM.claim, 2, 1_000, 5_000]
     const { values, fault } = answer(batch)
     expect({ values, fault }).toEqual({
       values: [done, 3, 1, 1, 2, unavailable, done, 3, 2, 3, 4],
@@ -161,7 +162,7 @@ describe('the outbox of a full disk', () => {
     expect(answer([ITEM.claim, 200, 1_000, 5_000]).proven).toBe(true)
     for (const idle of [
       [ITEM.claim, 200, 1_000, 5_000],
-      [ITEM.settle, 99, '[]'],
+      [ITEM.settle, 99, '[]', '[]'],
       [ITEM.redrive, '[1]', 0],
       [ITEM.purge, 'events', 0, 0, 10, 0],
       [ITEM.purge, 'keys', 0, 0, 10, 0],
@@ -169,6 +170,6 @@ describe('the outbox of a full disk', () => {
     ]) {
       expect(answer(idle).proven).toBe(false)
     }
-    expect(answer([ITEM.settle, 1, '[]']).proven).toBe(true)
+    expect(answer([ITEM.settle, 1, '[]', '[]']).proven).toBe(true)
   })
 })

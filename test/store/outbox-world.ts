@@ -3,6 +3,7 @@ import {
   LONGEST_WAIT_MS,
   type OrderWrite,
   type OutboxEvent,
+  SET_BACK_MS,
   type SettleException,
   type Store,
 } from '../../src/store/index.ts'
@@ -19,7 +20,7 @@ interface HeldClaim {
 
 /** What becomes of one event in a settlement. */
 export interface Fate {
-  readonly kind: 'delivered' | 'retried' | 'dead'
+  readonly kind: 'delivered' | 'retried' | 'dead' | 'kept'
   readonly delayMs: number
 }
 
@@ -73,7 +74,8 @@ export class OutboxWorld {
     // A lease that is over ends with the next claim, whatever that finds.
     for (const claim of this.#claims) {
       if (claim.endsAtMs <= this.nowMs) this.#spend(claim, 'lapsed')
-      else if (claim.endsAtMs > this.nowMs + LONGEST_WAIT_MS) this.#spend(claim, 'lapsed by a clock set back')
+      else if (claim.endsAtMs > this.nowMs + LONGEST_WAIT_MS + SET_BACK_MS)
+        this.#spend(claim, 'lapsed by a clock set back')
     }
     if (told.kind !== 'claimed' || model.kind !== 'claimed') return 0
     this.#judge(told.events, limit)
@@ -86,10 +88,16 @@ export class OutboxWorld {
     const claim = this.#claims[pick % Math.max(1, this.#claims.length)]
     if (claim === undefined) return
     const exceptions = this.#exceptions(claim.events, fates)
-    expect(await this.#settle(claim, exceptions)).toBe('settled')
-    this.#spend(claim, 'settled')
+    const kept = exceptions.filter(({ reason }) => reason === 'fate kept').map(({ sequence }) => sequence)
+    const failed = exceptions.filter(({ sequence }) => !kept.includes(sequence))
+    expect(await this.#settle(claim, failed, kept)).toBe('settled')
     const named = new Set(exceptions.map(({ sequence }) => sequence))
     for (const { id, sequence } of claim.events) if (!named.has(sequence)) this.#delivered.add(id)
+    this.#spend(claim, kept.length > 0 ? 'settled in part' : 'settled')
+    if (kept.length === 0) return
+    const events = claim.events.filter(({ sequence }) => kept.includes(sequence))
+    this.#spent.pop()
+    this.#claims.push({ ...claim, events })
   }
 
   async settleStale(pick: number): Promise<void> {
@@ -189,21 +197,27 @@ export class OutboxWorld {
 
   /** As the relay does it: behind an event that was not delivered, no other of its order is. */
   #exceptions(events: readonly OutboxEvent[], fates: readonly Fate[]): SettleException[] {
-    const failed = new Set<string>()
+    const before = new Map<string, Fate['kind']>()
     return events.flatMap(({ sequence, subject, attempts }, n) => {
-      const fate = fates[n % Math.max(1, fates.length)]
+      const drawn = fates[n % Math.max(1, fates.length)]
+      const earlier = before.get(subject)
+      const fate = earlier === 'kept' ? { kind: earlier, delayMs: 0 } : drawn
       const isOver = fate === undefined || fate.kind === 'delivered'
-      if (isOver && !failed.has(subject)) return []
-      failed.add(subject)
+      if (isOver && earlier === undefined) return []
+      before.set(subject, fate?.kind ?? 'retried')
       this.seen.add(fate?.kind ?? '')
       const dueAtMs = fate?.kind === 'dead' ? undefined : this.nowMs + (fate?.delayMs ?? 0)
       return { sequence, attempts: attempts + 1, dueAtMs, reason: `fate ${fate?.kind}` }
     })
   }
 
-  async #settle({ tokens }: HeldClaim, exceptions: readonly SettleException[]): Promise<string> {
+  async #settle(
+    { tokens }: HeldClaim,
+    exceptions: readonly SettleException[],
+    keeps: readonly number[] = [],
+  ): Promise<string> {
     const [told, model] = await this.#both((store, n) =>
-      store.outbox.settle({ token: tokens[n], atMs: this.nowMs, exceptions }),
+      store.outbox.settle({ token: tokens[n], atMs: this.nowMs, exceptions, keeps }),
     )
     expect(told).toBe(model)
     return told

@@ -10,6 +10,7 @@ import {
   type OutboxEvent,
   type PurgeAsk,
   type Purged,
+  SET_BACK_MS,
   type SettleException,
   type Settlement,
   type SettleVerdict,
@@ -41,7 +42,7 @@ type EventState =
 
 // As in the embedded store, so that a test can hold the two against each other look by look.
 const BEHIND_MS = 100
-const MOST_LOOKS = 8
+const MOST_LOOKED_AT = 1_600
 
 /** The outbox of a store in memory: one state for each event, and every rule of the port as plainly as it can be said. */
 export class MemoryOutbox implements Outbox {
@@ -75,14 +76,15 @@ export class MemoryOutbox implements Outbox {
 
   async claim({ limit, leaseMs, atMs }: ClaimAsk): Promise<ClaimVerdict> {
     if (this.#isClosed()) return { kind: 'unavailable' }
+    const latestMs = atMs + LONGEST_WAIT_MS + SET_BACK_MS
     for (const [token, { endsAtMs }] of this.#kept.claims) {
-      if (endsAtMs <= atMs || endsAtMs > atMs + LONGEST_WAIT_MS) this.#handBack(token)
+      if (endsAtMs <= atMs || endsAtMs > latestMs) this.#handBack(token)
     }
     for (const kept of this.#inState('waiting')) {
-      const isFar = kept.state.kind === 'waiting' && kept.state.dueAtMs > atMs + LONGEST_WAIT_MS
+      const isFar = kept.state.kind === 'waiting' && kept.state.dueAtMs > latestMs
       if (isFar) kept.state = { kind: 'waiting', dueAtMs: 0 }
     }
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    for (let looked = 0; looked < MOST_LOOKED_AT; looked += limit) {
       const due = this.#due(limit, atMs)
       if (due.length === 0) break
       const token = ++this.#kept.newestToken
@@ -99,11 +101,15 @@ export class MemoryOutbox implements Outbox {
     return { kind: 'nothing' }
   }
 
-  async settle({ token, exceptions }: Settlement): Promise<SettleVerdict> {
+  async settle({ token, exceptions, keeps = [] }: Settlement): Promise<SettleVerdict> {
     if (this.#isClosed()) return 'unavailable'
-    if (!this.#kept.claims.delete(token)) return 'stale'
+    if (!this.#kept.claims.has(token)) return 'stale'
     const named = new Map(exceptions.map(exception => [exception.sequence, exception]))
-    for (const kept of this.#ofClaim(token)) except(kept, named.get(kept.event.sequence))
+    for (const kept of this.#ofClaim(token)) {
+      const { sequence } = kept.event
+      if (named.has(sequence) || !keeps.includes(sequence)) except(kept, named.get(sequence))
+    }
+    if (keeps.length === 0) this.#kept.claims.delete(token)
     return 'settled'
   }
 
@@ -127,10 +133,12 @@ export class MemoryOutbox implements Outbox {
     for (const dead of this.#inState('dead')) {
       if (ids !== 'all' && !ids.includes(dead.event.id)) continue
       let kept: KeptEvent | undefined = dead
-      while (kept?.state.kind === 'dead') {
-        kept.attempts = 0
-        kept.state = { kind: 'waiting', dueAtMs: atMs }
-        redriven++
+      while (kept !== undefined) {
+        if (kept.state.kind === 'dead') {
+          kept.attempts = 0
+          kept.state = { kind: 'waiting', dueAtMs: atMs }
+          redriven++
+        }
         kept = this.#kept.events.get(kept.after ?? 0)
       }
     }

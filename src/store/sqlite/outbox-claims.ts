@@ -1,5 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3'
-import { LONGEST_WAIT_MS } from '../outbox-port.ts'
+import { LONGEST_WAIT_MS, SET_BACK_MS } from '../outbox-port.ts'
 
 /**
  * Outbox claims: which events are whose, in the writer's transactions. Events are claimed in ranges of their sequence,
@@ -32,10 +32,10 @@ export class OutboxClaims {
 
   /** The token and range of a new claim; undefined when nothing due was found. What it holds again has the token. */
   claim(limit: number, leaseMs: number, atMs: number): Claimed | undefined {
-    const latestMs = atMs + LONGEST_WAIT_MS
+    const latestMs = atMs + LONGEST_WAIT_MS + SET_BACK_MS
     for (const [lapsed] of this.#sql.lapsedClaims.all(atMs, latestMs) as [number][]) this.handBack(lapsed)
     this.#sql.bringForward.run(latestMs)
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    for (let looked = 0; looked < MOST_LOOKED_AT; looked += limit) {
       const claimed = this.#look(limit, leaseMs, atMs)
       // A claim of nothing would have nobody to settle it.
       if (claimed === undefined || this.#sql.holds.get(...claimed) !== undefined) return claimed
@@ -44,8 +44,8 @@ export class OutboxClaims {
     return undefined
   }
 
-  /** False when the claim is not there any more. */
-  settle(token: number, exceptions: readonly Exception[]): boolean {
+  /** False when the claim is not there any more. It goes on with what it keeps, without a range. */
+  settle(token: number, exceptions: readonly Exception[], keeps: readonly number[]): boolean {
     const range = this.#sql.rangeOf.get(token) as [number, number] | undefined
     if (range === undefined) return false
     const [first, last] = range
@@ -56,10 +56,18 @@ export class OutboxClaims {
         this.#sql.holdFirst.run(sequence, attempts, dueAtMs, reason)
       }
     }
-    // What it had taken again and does not name is delivered.
-    this.#sql.deliverInRange.run(token)
-    this.#sql.deliver.run(token)
-    this.#end(token, first, last)
+    for (const sequence of keeps) {
+      if (sequence >= first && sequence <= last) this.#sql.keep.run(sequence, token)
+    }
+    // What it had taken again, and neither names nor keeps, is delivered.
+    const kept = JSON.stringify(keeps)
+    this.#sql.deliverInRange.run(token, kept)
+    this.#sql.deliver.run(token, kept)
+    if (keeps.length === 0) this.#end(token, first, last)
+    else {
+      this.#sql.forget.run(first, last)
+      this.#sql.endRange.run(token)
+    }
     return true
   }
 
@@ -132,8 +140,8 @@ export interface Exception {
 // How soon an event is looked at again whose predecessor is just being delivered.
 const BEHIND_MS = 100
 
-// Where all that is due must wait, a claim looks further; so far that the orders behind it do not wait long.
-const MOST_LOOKS = 8
+// Where all that is due must wait, a claim looks further, at so many events in all: 8 ms of the writer.
+const MOST_LOOKED_AT = 1_600
 
 const SQL = {
   lapsedClaims: 'SELECT token FROM outbox_claims WHERE ends_at <= ? OR ends_at > ? ORDER BY token',
@@ -167,11 +175,15 @@ const SQL = {
     ON CONFLICT (sequence) DO NOTHING`,
   holdAgain: `
     UPDATE outbox_held SET attempts = ?, due_at = ?, reason = ?, token = NULL WHERE sequence = ? AND token = ?`,
+  keep: `
+    INSERT INTO outbox_held (sequence, attempts, due_at, token, reason) VALUES (?, 0, 0, ?, 'being delivered')
+    ON CONFLICT (sequence) DO NOTHING`,
+  endRange: 'UPDATE outbox_claims SET last = first - 1 WHERE token = ?',
   // Without its row it would be taken for one that the claim with that range has not delivered yet.
   deliverInRange: `
-    UPDATE outbox_held SET token = 0 WHERE token = ?
+    UPDATE outbox_held SET token = 0 WHERE token = ? AND sequence NOT IN (SELECT value FROM json_each(?))
     AND EXISTS (SELECT 1 FROM outbox_claims WHERE outbox_held.sequence BETWEEN first AND last)`,
-  deliver: 'DELETE FROM outbox_held WHERE token = ?',
+  deliver: 'DELETE FROM outbox_held WHERE token = ? AND sequence NOT IN (SELECT value FROM json_each(?))',
   forget: 'DELETE FROM outbox_held WHERE token = 0 AND sequence BETWEEN ? AND ?',
   // Due before all that failed: nobody has found any fault with them.
   handBackRange: `
@@ -193,7 +205,6 @@ const SQL = {
       SELECT outbox.after FROM chosen
       JOIN outbox USING (sequence)
       JOIN outbox_held AS before ON before.sequence = outbox.after
-      WHERE before.token IS NULL AND before.due_at IS NULL
     )
     UPDATE outbox_held SET due_at = ?, attempts = 0, reason = 'redriven'
     WHERE sequence IN (SELECT sequence FROM chosen) AND token IS NULL AND due_at IS NULL`,

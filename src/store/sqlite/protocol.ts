@@ -64,7 +64,7 @@ export const ITEM = {
 export const ITEM_LENGTH: Readonly<Record<number, number>> = {
   [ITEM.order]: 15,
   [ITEM.claim]: 3,
-  [ITEM.settle]: 2,
+  [ITEM.settle]: 3,
   [ITEM.redrive]: 2,
   [ITEM.handBack]: 1,
   [ITEM.purge]: 5,

@@ -24,9 +24,9 @@ export function sqliteOutbox(commits: Pick<Commits, 'run'>, lookups: Lookups): O
       await commits.run([ITEM.handBack, token])
       return UNAVAILABLE
     },
-    settle: async ({ token, exceptions }: Settlement): Promise<SettleVerdict> => {
+    settle: async ({ token, exceptions, keeps = [] }: Settlement): Promise<SettleVerdict> => {
       const named = exceptions.map(({ dueAtMs = null, ...exception }) => ({ ...exception, dueAtMs }))
-      const answer = await commits.run([ITEM.settle, token, JSON.stringify(named)])
+      const answer = await commits.run([ITEM.settle, token, JSON.stringify(named), JSON.stringify(keeps)])
       if (answer === undefined) return 'unavailable'
       return answer[0] === 1 ? 'settled' : 'stale'
     },

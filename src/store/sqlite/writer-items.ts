@@ -33,7 +33,8 @@ export class WriterItems {
         return this.#outbox.claim(Number(one), Number(two), Number(three)) ?? []
       case ITEM.settle: {
         const exceptions = JSON.parse(String(two)) as Exception[]
-        return [this.#outbox.settle(Number(one), exceptions) ? 1 : 0]
+        const keeps = JSON.parse(String(three)) as number[]
+        return [this.#outbox.settle(Number(one), exceptions, keeps) ? 1 : 0]
       }
       case ITEM.redrive:
         return [this.#outbox.redrive(String(one), Number(two))]

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { LONGEST_WAIT_MS } from '../../../src/store/index.ts'
+import { LONGEST_WAIT_MS, SET_BACK_MS } from '../../../src/store/index.ts'
 import { eventIds, idsOf, LEASE_MS, type OutboxUnderTest, retry } from '../../contracts/outbox.contract.ts'
 import { cancelWrite, never, orderWrite } from '../../support/order-write.ts'
 
@@ -244,10 +244,49 @@ export function claimsContract(tested: OutboxUnderTest): void {
     const [event] = first.events
     if (event) await tested.settle(first.token, retry(event, tested.nowMs + LONGEST_WAIT_MS))
     expect(await tested.ask()).toEqual({ kind: 'nothing' })
+    // As clocks are set to keep the time.
+    tested.nowMs -= SET_BACK_MS
+    expect(await tested.ask()).toEqual({ kind: 'nothing' })
     tested.nowMs -= 1
     expect(await tested.claimIds()).toEqual(eventIds(...(one ? [one] : [])))
-    tested.nowMs -= LONGEST_WAIT_MS + 10 * LEASE_MS
+    tested.nowMs -= LONGEST_WAIT_MS + SET_BACK_MS + 10 * LEASE_MS
     expect((await tested.claimIds()).sort()).toEqual([one, two].map(write => write?.event.id).sort())
     expect(await tested.settle(second.token)).toBe('stale')
+  })
+
+  it('settles a claim in part, and goes on with the rest under its token and lease', async () => {
+    const writes = await tested.createMany(4)
+    const { token, events } = await tested.claim()
+    const [slow, failed] = events
+    if (!slow || !failed) throw new Error('four were made')
+    const exceptions = [retry(failed, tested.nowMs + 500)]
+    const part = { token, atMs: tested.nowMs, exceptions, keeps: [slow.sequence] }
+    expect(await tested.store.outbox.settle(part)).toBe('settled')
+    expect(await tested.measure()).toMatchObject({ pending: 2, dead: 0 })
+    expect(await tested.purge()).toBe(2)
+    // Of those that were delivered beside it, the next events need not wait.
+    const second = await tested.cancel(writes[2] ?? writes[0] ?? (await tested.create()))
+    expect(await tested.claimIds()).toEqual(eventIds(second))
+    // Again, and once more after an answer that did not come.
+    expect(await tested.store.outbox.settle(part)).toBe('settled')
+    tested.nowMs += 500
+    expect(await tested.claimIds()).toEqual(eventIds(...writes.slice(1, 2)))
+    expect(await tested.settle(token)).toBe('settled')
+    expect(await tested.settle(token)).toBe('stale')
+  })
+
+  it('keeps those of an order together, and takes back what it kept when the lease is over', async () => {
+    const create = await tested.create()
+    const cancel = await tested.cancel(create)
+    const other = await tested.create()
+    const { token, events } = await tested.claim()
+    const keeps = events.slice(0, 2).map(({ sequence }) => sequence)
+    await tested.store.outbox.settle({ token, atMs: tested.nowMs, exceptions: [], keeps })
+    expect(await tested.ask()).toEqual({ kind: 'nothing' })
+    expect((await tested.measure()).oldestAtMs).toBe(create.atMs)
+    tested.nowMs += LEASE_MS
+    expect(await tested.claimIds()).toEqual(eventIds(create, cancel))
+    expect(await tested.settle(token)).toBe('stale')
+    expect(other.event.id).not.toBe('')
   })
 }

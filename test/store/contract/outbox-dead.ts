@@ -110,4 +110,17 @@ export function deadContract(tested: OutboxUnderTest): void {
     await tested.store.outbox.redrive(eventIds(cancel), tested.nowMs)
     expect(await tested.claimIds()).toEqual(eventIds(cancel))
   })
+
+  it('redrives what is dead before one that waits', async () => {
+    const create = await tested.create()
+    const second = await tested.cancel(create)
+    await tested.kill()
+    // The first dies once more while the second waits.
+    await tested.store.outbox.redrive(eventIds(second), tested.nowMs)
+    const { token, events } = await tested.claim(1)
+    expect(await tested.settle(token, ...events.map(dead))).toBe('settled')
+    expect(await tested.measure()).toMatchObject({ pending: 1, dead: 1 })
+    expect(await tested.store.outbox.redrive('all', tested.nowMs)).toBe(1)
+    expect(await tested.claimIds()).toEqual(eventIds(create, second))
+  })
 }
