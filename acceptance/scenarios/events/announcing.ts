@@ -177,8 +177,8 @@ async function others(stage: Stage): Promise<void> {
 async function wakes(trial: Trial): Promise<void> {
   await trial.check('a commit is announced at once, not at the next poll', async () => {
     const stage = await openStage(trial, {
-      config: { capacity: { targetRps: 50 } },
-      outbox: { pollIntervalMs: 60_000, batchSize: 10_000 },
+      config: { capacity: { targetRps: 15 } },
+      outbox: { pollIntervalMs: 60_000, batchSize: 2_000 },
     })
     for (let turn = 0; turn < 5; turn++) {
       const { id } = await place(stage)
