@@ -35,7 +35,7 @@ describe('batch thread', () => {
 
     const { clock, threads, thread, log } = setUp()
     const opening = thread.open()
-    threads.say({ kind: 'refused', reason: 'it is a folder' })
+    threads.say({ kind: 'refused', reason: 'it is a folder', passing: false })
     threads.exit()
     expect(await opening).toBe('it is a folder')
     await clock.advanceAsync(60_000)
@@ -43,6 +43,25 @@ describe('batch thread', () => {
     expect(thread.offer('a')).toBe(false)
     await thread.close()
     expect(log).toEqual(['lost '])
+  })
+
+  it('opens without its thread where what is in its way may pass, and starts it again until it has', async () => {
+    const { clock, threads, thread } = setUp()
+    const opening = thread.open()
+    threads.say({ kind: 'refused', reason: 'it is locked', passing: true })
+    threads.exit()
+    expect(await opening).toBeUndefined()
+    expect([thread.fault, thread.offer('a')]).toEqual(['down', false])
+    for (const pauseMs of [50, 100]) {
+      const { started } = threads
+      await clock.advanceAsync(pauseMs)
+      expect(threads.started).toBe(started + 1)
+      threads.say({ kind: 'refused', reason: 'it is locked', passing: true })
+      threads.exit()
+    }
+    await clock.advanceAsync(200)
+    threads.say({ kind: 'ready' })
+    expect([thread.fault, thread.offer('a')]).toEqual([undefined, true])
   })
 
   it('says how the first thread died', async () => {

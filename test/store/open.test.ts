@@ -167,6 +167,32 @@ describe('opening the store', () => {
     expect(waits).toBe(3)
   })
 
+  it('opens all the same when another does not let go of it, degraded, and works once it has', async () => {
+    const path = join(place.folder, 'busy.db')
+    const other = new Database(path)
+    other.exec('BEGIN EXCLUSIVE')
+    const store = await place.open({ path })
+    expect(store.degraded()).toBe('the store is being started again')
+    expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'unavailable' })
+    expect(await store.findOrder('tenant', 'id', never())).toEqual({ kind: 'unavailable' })
+    const recovered = place.nextHealth()
+    other.close()
+    expect(await recovered).toBeUndefined()
+    const write = orderWrite()
+    expect(await store.commit(write, never())).toEqual({ kind: 'created' })
+    expect(await store.findOrder(write.tenant, write.order.id, never())).toMatchObject({ kind: 'found' })
+  }, 20_000)
+
+  it('can be closed while it waits for that', async () => {
+    const path = join(place.folder, 'busy.db')
+    const other = new Database(path)
+    other.exec('BEGIN EXCLUSIVE')
+    const store = await place.open({ path })
+    await store.close()
+    expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'unavailable' })
+    other.close()
+  }, 20_000)
+
   it('opens a new file from many connections at once', async () => {
     const stores = await Promise.all(Array.from({ length: 4 }, () => place.open()))
     const verdicts = await Promise.all(stores.map(store => store.commit(orderWrite(), never())))

@@ -11,7 +11,7 @@ import type { ThreadListener, ThreadPort } from './thread.ts'
  *   starting ──ready──▶ idle ──batch sent──▶ busy ──answered──▶ idle
  *   starting, idle, busy ──exit──▶ down ──after a pause──▶ starting
  *   idle ──close(), nothing left──▶ stopping ──exit──▶ closed
- *   down ──close()──▶ closed        starting, busy ──exit after close(), or before the first ready──▶ closed
+ *   down ──close()──▶ closed        starting, busy ──exit after close(), or before the first ready for good──▶ closed
  *
  * While down, everything is refused at once: nobody should spend a budget on waiting for a thread. After a fault an
  * idle thread is probed with an empty batch, because an instance that is not ready gets no traffic that could show
@@ -24,7 +24,7 @@ export class BatchThread<Item> {
   #crashes = 0
   #flushing = false
   #probe: Timer | undefined
-  #refusal: string | undefined
+  #refusal: { readonly reason: string; readonly passing: boolean } | undefined
   #onOpen: ((refusal: string | undefined) => void) | undefined
   #closing: PromiseWithResolvers<void> | undefined
   readonly #queue: BoundedQueue<Item>
@@ -40,7 +40,10 @@ export class BatchThread<Item> {
     return this.#fault
   }
 
-  /** Starts the thread; resolves with undefined once it is ready, or with the reason why it cannot be. */
+  /**
+   * Starts the thread; resolves with the reason why it cannot be, or with undefined once it is ready, or down for
+   * something that may pass.
+   */
   open(): Promise<string | undefined> {
     return new Promise(resolve => {
       this.#onOpen = resolve
@@ -92,7 +95,7 @@ export class BatchThread<Item> {
   #onAnswer(answer: ThreadAnswer): void {
     switch (answer.kind) {
       case 'refused':
-        this.#refusal = answer.reason
+        this.#refusal = answer
         return
       case 'ready': {
         if (this.#state.kind !== 'starting') throw impossible(this.#state.kind, 'ready')
@@ -119,12 +122,13 @@ export class BatchThread<Item> {
 
   #onExit(reason: string): void {
     const batch = this.#state.kind === 'busy' ? this.#state.batch : []
-    const cause = this.#refusal ?? reason
+    const cause = this.#refusal?.reason ?? reason
+    const onOpen = this.#onOpen
+    const isFinal = onOpen !== undefined && !(this.#refusal?.passing ?? this.#spec.isPassing?.())
     this.#refusal = undefined
     this.#unprobe()
-    const onOpen = this.#onOpen
     this.#onOpen = undefined
-    if (onOpen || this.#closing) this.#become({ kind: 'closed' })
+    if (isFinal || this.#closing) this.#become({ kind: 'closed' })
     else {
       const delayMs = Math.min(RESTART_MIN_MS * 2 ** this.#crashes++, RESTART_MAX_MS)
       this.#become({ kind: 'down', timer: this.#spec.clock.setTimer(() => this.#start(), delayMs) })
@@ -132,7 +136,7 @@ export class BatchThread<Item> {
     }
     this.#spec.lost(batch)
     for (const item of this.#queue.take(this.#queue.size)) this.#spec.refuse(item)
-    onOpen?.(cause)
+    onOpen?.(isFinal ? cause : undefined)
     this.#closing?.resolve()
   }
 
@@ -193,6 +197,8 @@ export interface BatchThreadSpec<Item> {
   lost(batch: readonly Item[]): void
   /** The thread ended before this item was sent. */
   refuse(item: Item): void
+  /** Whether what keeps it from opening may pass, whatever it says of that itself. */
+  isPassing?(): boolean
   /** `fault` has changed. */
   onHealth(): void
   /** Something failed; a line for the operator, given again only after another or after a success. */

@@ -26,8 +26,8 @@ const LOG_LIMIT_BYTES = 2 * CHECKPOINT_PAGES * 4_120
 
 const SMALLEST_PAGE_BYTES = 512
 
-/** 5 to 10 s in all, as SQLite waits as well: another process that migrates or turns the file to WAL at this moment is done long before. */
-const OPEN_TRIES = 100
+/** Up to 1 s in all, as SQLite waits as well: for another process that migrates or turns the file to WAL at this moment. */
+const OPEN_TRIES = 10
 const OPEN_PAUSE_MS = 50
 
 /** The writer's connection: makes the folder and the file, and brings the schema up to date. */

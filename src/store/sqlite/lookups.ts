@@ -98,7 +98,7 @@ export class Lookups {
 
 export type LookupsDeps = Pick<
   BatchThreadSpec<PendingLookup>,
-  'clock' | 'maxBatch' | 'maxPending' | 'onHealth' | 'onTrouble' | 'start'
+  'clock' | 'maxBatch' | 'maxPending' | 'onHealth' | 'onTrouble' | 'start' | 'isPassing'
 >
 
 /** One look-up and its caller. Settling it a second time does nothing, as with any promise. */

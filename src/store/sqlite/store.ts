@@ -39,7 +39,8 @@ const READER = new URL('./reader.ts', import.meta.url)
 
 /**
  * The embedded store: SQLite in two threads, one that writes in groups and one that reads. The event loop never
- * waits for SQLite. Throws `StoreOpenError`, and leaves no thread behind then.
+ * waits for SQLite. Throws `StoreOpenError`, and leaves no thread behind then; where something is in its way that may
+ * pass, a lock or a full disk, it is degraded until that has.
  */
 export async function openSqliteStore(
   options: z.output<typeof storeOptions>['sqlite'],
@@ -60,7 +61,12 @@ export async function openSqliteStore(
     maxChores: MAX_CHORES,
     start: (slots, listener) => startThread(WRITER, { ...connection, slots } satisfies WriterData, listener),
   })
-  const lookups = new Lookups({ ...shared, start: listener => startThread(READER, connection, listener) })
+  const lookups = new Lookups({
+    ...shared,
+    start: listener => startThread(READER, connection, listener),
+    // There may be nothing to read yet.
+    isPassing: () => commits.thread.fault !== undefined,
+  })
 
   let published: string | undefined
   function degraded(): string | undefined {
