@@ -58,6 +58,7 @@ export interface AppDeps {
  */
 export async function startApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, logger } = deps
+  const startedMs = clock.nowMs()
   const channels = allChannels()
   logChannels(logger, config.log, channels)
   const onFault = (error: unknown) => logger.error({ err: error }, 'fault')
@@ -149,6 +150,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       ],
       clock,
       channels.lifecycle.phase,
+      startedMs,
     )
     const server = createApiServer({
       options: config.http,

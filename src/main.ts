@@ -67,8 +67,11 @@ async function serve(config: Config): Promise<void> {
 
   let app: Promise<App> | undefined
   let stopping: { readonly sinceMs: number; status: number } | undefined
+  let exiting = false
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
+      // On its way out; a line more would be a fault of its own.
+      if (exiting) return
       logger.fatal({ err: error }, event)
       stop(EXIT.fault)
     })
@@ -76,7 +79,7 @@ async function serve(config: Config): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping && systemClock.nowMs() - stopping.sinceMs < SIGNAL_ECHO_MS) return
-      if (stopping) exit(EXIT.fault)
+      if (stopping) return exit(EXIT.fault)
       logger.info({ signal }, 'stopping')
       stop(EXIT.ok)
     })
@@ -121,6 +124,7 @@ async function serve(config: Config): Promise<void> {
 
   /** Ends the process with its last log lines written, if anybody still reads them. */
   function exit(status: number): void {
+    exiting = true
     const end = () => {
       // Destroyed, so that pino's own flush at exit is skipped: on a broken pipe it never returns.
       destination.destroy()

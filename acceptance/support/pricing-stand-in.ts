@@ -31,6 +31,8 @@ export class PricingStandIn {
   /** By SKU, in minor units: what is asked for one piece from now on. */
   readonly prices = new Map<string, number>()
   readonly calls: Call[] = []
+  /** How many have come, those of warm-ups included. */
+  total = 0
   readonly #server = createServer((incoming, outgoing) => {
     // A caller that leaves in the middle of its request is no fault of the stand-in.
     this.#serve(incoming, outgoing).catch(() => outgoing.destroy())
@@ -72,6 +74,7 @@ export class PricingStandIn {
     const { skus } = JSON.parse(Buffer.concat(chunks).toString()) as { skus: string[] }
     const call: Call = { headers: incoming.headers, skus, abandoned: false }
     this.calls.push(call)
+    this.total++
     outgoing.on('close', () => {
       call.abandoned = !outgoing.writableFinished
     })

@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly pricingUrl?: string
   /** An existing folder to keep the store in; without it one is made and removed again. */
   readonly folder?: string
+  /** What to wait for: that it is ready, or only that it listens. */
+  readonly until?: 'ready' | 'listening'
 }
 
 /**
@@ -51,7 +53,8 @@ export class Server {
     return this.#run.exitCode !== undefined
   }
 
-  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): void {
+  /** SIGUSR2 is the saboteur's, where there is one. */
+  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGKILL' | 'SIGUSR2'): void {
     this.#run.child.kill(name)
   }
 
@@ -72,14 +75,14 @@ export class Server {
   }
 }
 
-/** Starts a server and waits until it is ready. */
+/** Starts a server and waits until it is ready, or listens. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const folder = options.folder ?? (await temporaryFolder())
   const run = launch(options, folder, options.folder === undefined)
   try {
     const line = (msg: string) => until(`"msg":"${msg}"`, () => logged(run, msg), START_LIMIT_MS)
     const listening = await line('listening')
-    await line('ready')
+    if (options.until !== 'listening') await line('ready')
     return new Server(run, listening, join(folder, 'store.db'))
   } catch (error) {
     await run.end()

@@ -44,11 +44,12 @@ export class Lifecycle {
   readonly #clock: Clock
   readonly #channel: Channel<PhaseEnded>
 
-  constructor(probes: readonly Probe[], clock: Clock, channel: Channel<PhaseEnded>) {
+  /** `sinceMs`: when building began, if that was before now. */
+  constructor(probes: readonly Probe[], clock: Clock, channel: Channel<PhaseEnded>, sinceMs = clock.nowMs()) {
     this.#probes = probes
     this.#clock = clock
     this.#channel = channel
-    this.#sinceMs = clock.nowMs()
+    this.#sinceMs = sinceMs
   }
 
   get phase(): Phase {

@@ -76,6 +76,12 @@ describe('a rehearsal', () => {
     expect(asked).toBe(1)
   })
 
+  test('takes a store that is slow for a fault', async () => {
+    const { play, store } = await rehearsing()
+    store.onCommit = () => ({ kind: 'unknown' })
+    expect(await play()).toEqual([undefined, undefined, undefined, 'budget-exhausted'])
+  })
+
   test('has no answer where nobody listens, and none once it is given up', async () => {
     const { rehearsal, steps, store } = await rehearsing()
     const [nobody] = rehearsal.steps('127.0.0.1', 1)

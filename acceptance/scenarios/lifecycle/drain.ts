@@ -124,6 +124,7 @@ async function secondSignal(trial: Trial): Promise<void> {
     server.signal('SIGTERM')
     const startedMs = performance.now()
     const code = await server.exit(5_000)
+    same(code, 1, 'the exit code')
     between(performance.now() - startedMs, 0, 500, 'the time to the exit, in ms,')
     return `exit ${code}`
   })
