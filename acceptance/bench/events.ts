@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { newId } from '../../src/domain/index.ts'
 import { openSink, outboxChannels, Relay } from '../../src/outbox/index.ts'
 import { type OutboxOptions, outboxOptions } from '../../src/outbox/options.ts'
-import { drawRandom, systemClock } from '../../src/runtime/index.ts'
-import { type OrderWrite, openStore, type Store, storeChannels } from '../../src/store/index.ts'
+import { systemClock } from '../../src/runtime/index.ts'
+import { openStore, type Store, storeChannels } from '../../src/store/index.ts'
 import { storeOptions } from '../../src/store/options.ts'
 import { type Bench, type Figure, median } from './figure.ts'
 import { measure, needWrk } from './orders.ts'
+import { someOrder } from './some-order.ts'
 
 /**
  * How fast events leave the outbox, how soon after their commit, and what that costs the orders. The consumer is a
@@ -155,29 +155,6 @@ async function withRelay(options: object, use: (world: World) => Promise<Figure>
   }
 }
 
-function someOrder(): OrderWrite {
-  const atMs = Date.now()
-  const id = newId(atMs, drawRandom(16))
-  const json = JSON.stringify({
-    id,
-    status: 'accepted',
-    version: 1,
-    customerId: 'c',
-    filler: 'x'.repeat(250),
-  })
-  return {
-    tenant: 'bench',
-    operation: 'orders.create',
-    key: id,
-    fingerprint: 'f'.repeat(64),
-    order: { id, customerId: 'c', status: 'accepted', version: 1, json },
-    event: { id: newId(atMs, drawRandom(16)), type: 'order.created', traceparent: TRACEPARENT },
-    reply: { status: 201, location: `/v1/orders/${id}` },
-    atMs,
-  }
-}
-
-const TRACEPARENT = '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01'
 const AT_ONCE = 1_000
 const NEVER = new AbortController().signal
 // One event in 400 ms, as soon as orders come in.

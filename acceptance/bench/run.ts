@@ -3,6 +3,7 @@ import { cacheBench } from './cache/cache.ts'
 import { ours } from './cache/ours.ts'
 import { events } from './events.ts'
 import { type Bench, describeFigure, reached } from './figure.ts'
+import { lifecycle } from './lifecycle.ts'
 import { orders } from './orders.ts'
 import { outbound } from './outbound.ts'
 
@@ -10,12 +11,12 @@ import { outbound } from './outbound.ts'
  * Figures side by side in one run: ratios between this and a peer, or between a mechanism on and off.
  *
  *   npm run bench                       every bench
- *   npm run bench -- outbound           one of orders, outbound, cache and events
+ *   npm run bench -- outbound           one of orders, outbound, cache, events and lifecycle
  *   npm run bench -- --short            a quick look that each one works
  *
  * Exits 1 when a figure is short of what is wanted, unless `--short`, whose figures mean little.
  */
-const BENCHES: readonly Bench[] = [orders, outbound, cacheBench(ours), events]
+const BENCHES: readonly Bench[] = [orders, outbound, cacheBench(ours), events, lifecycle]
 
 const names = process.argv.slice(2).filter(name => name !== '--short')
 const short = process.argv.includes('--short')
