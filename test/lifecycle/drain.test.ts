@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Drainable, drain } from '../../src/lifecycle/index.ts'
 import { Channel } from '../../src/runtime/index.ts'
-import { VirtualClock } from '../support/virtual-clock.ts'
+import { promisesSettled, VirtualClock } from '../support/virtual-clock.ts'
 
 const OPTIONS = { unreadyDelayMs: 1_000, drainSeconds: 20 }
 
@@ -68,6 +68,21 @@ describe('a drain', () => {
     expect(target.events).toEqual(['stopped listening at 1000', 'cut at 1000'])
     expect(await dropped).toBe(0)
     expect(clock.pendingTimers).toBe(0)
+  })
+
+  test('reads what has arrived before it closes: that is in progress, not idle', async () => {
+    const { clock, target, dropped } = draining(0)
+    clock.block(1_000)
+    clock.turn()
+    await promisesSettled()
+    expect(target.events).toEqual([])
+    clock.turn(() => {
+      target.requests++
+    })
+    await promisesSettled()
+    expect(target.events).toEqual(['stopped listening at 1000'])
+    target.end()
+    expect(await dropped).toBe(0)
   })
 
   test('waits for what is in progress, and cuts as soon as the last one ends', async () => {
