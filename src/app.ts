@@ -132,6 +132,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
     // The warm-up has parts of its own where they remember or report anything: it leaves nothing, and is no traffic.
     const rehearsal = new Rehearsal()
     const unheard = allChannels()
+    unheard.http.fault.subscribe(fault => channels.http.fault.publish(fault))
     const rehearsalCache = new Cache(cacheOptions, { clock, channels: unheard.cache })
     const rehearsalClient = pricingClient(unheard.outbound)
     const endRehearsal = () => {
@@ -161,8 +162,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       isDraining: () => lifecycle.phase === 'draining',
       readiness: () => lifecycle.readiness(),
       refusal: () => {
-        if (lifecycle.phase === 'ready' || lifecycle.phase === 'draining') return undefined
-        return new Problem(lifecycle.phase === 'stopped' ? 'shutting-down' : 'warming-up')
+        const { phase } = lifecycle
+        if (phase === 'ready' || (phase === 'draining' && lifecycle.wasReady)) return undefined
+        return new Problem(phase === 'draining' || phase === 'stopped' ? 'shutting-down' : 'warming-up')
       },
       stage: stageOver({ store, cache, client }, new ApiKeys(config.auth.keys), channels),
       rehearses: req => lifecycle.phase === 'warming' && rehearsal.admits(req),

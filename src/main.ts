@@ -23,6 +23,8 @@ const EXIT = { ok: 0, fault: 1, dropped: 75, config: 78 } as const
 const SIGNAL_ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 50
 // A reader that has stalled holds the exit up this long and no longer.
 const LOG_FLUSH_MS = 500
+// A fault that comes again and again is told so often.
+const FAULT_LINES = 10
 // What may wait for such a reader before lines are dropped.
 const LOG_BUFFER_BYTES = 4_194_304
 
@@ -63,23 +65,29 @@ async function serve(config: Config): Promise<void> {
   const destination = pino.destination({ dest: 1, sync: false, maxLength: LOG_BUFFER_BYTES })
   const logger = createLogger(config.log, destination)
   const shownConfig = redact(config) as object
+  const { shutdownTimeoutSeconds } = config.lifecycle
   logger.info({ config: shownConfig }, 'configuration')
 
   let app: Promise<App> | undefined
-  let stopping: { readonly sinceMs: number; status: number } | undefined
+  let signalledMs: number | undefined
+  let stopping: { status: number } | undefined
+  let faults = 0
   let exiting = false
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
       // On its way out; a line more would be a fault of its own.
       if (exiting) return
-      logger.fatal({ err: error }, event)
+      if (faults++ < FAULT_LINES) tell(error, event)
       stop(EXIT.fault)
     })
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (stopping && systemClock.nowMs() - stopping.sinceMs < SIGNAL_ECHO_MS) return
-      if (stopping) return exit(EXIT.fault)
+      const nowMs = systemClock.nowMs()
+      if (signalledMs !== undefined && nowMs - signalledMs < SIGNAL_ECHO_MS) return
+      // The first one lets a drain go on that a fault has begun.
+      if (signalledMs !== undefined) return exit(EXIT.fault)
+      signalledMs = nowMs
       logger.info({ signal }, 'stopping')
       stop(EXIT.ok)
     })
@@ -94,10 +102,21 @@ async function serve(config: Config): Promise<void> {
   })
   try {
     const { port, warmedUp } = await app
+    // Nobody may be there to read it.
+    process.stderr.on('error', () => {})
     if ((await warmedUp) && hasDemoKey(config)) process.stderr.write(tryIt(config.http.host, port))
   } catch (error) {
     logger.fatal({ reason: error instanceof Error ? error.message : String(error) }, 'cannot start')
     exit(EXIT.fault)
+  }
+
+  /** Whatever may have been thrown: what cannot be shown must not end the process another way. */
+  function tell(error: unknown, what: string): void {
+    try {
+      logger.fatal({ err: error }, what)
+    } catch {
+      logger.fatal(what)
+    }
   }
 
   /** Drains, then exits: with `status`, or with what is worse. */
@@ -106,20 +125,26 @@ async function serve(config: Config): Promise<void> {
       stopping.status ||= status
       return
     }
-    const end = { sinceMs: systemClock.nowMs(), status }
+    const end = { status }
     stopping = end
-    setTimeout(() => exit(EXIT.fault), config.lifecycle.shutdownTimeoutSeconds * 1000).unref()
+    setTimeout(() => {
+      logger.fatal({ seconds: shutdownTimeoutSeconds }, 'not stopped in time')
+      exit(EXIT.fault)
+    }, shutdownTimeoutSeconds * 1000).unref()
     if (app === undefined) return exit(EXIT.fault)
     // During the start it waits for that: what is half-built cannot be taken down in order.
-    app
-      .then(({ stop }) => stop())
-      .then(
-        dropped => exit(end.status || (dropped === 0 ? EXIT.ok : EXIT.dropped)),
-        (error: unknown) => {
-          logger.fatal({ err: error }, 'cannot stop')
-          exit(EXIT.fault)
-        },
-      )
+    app.then(
+      app =>
+        app.stop().then(
+          dropped => exit(end.status || (dropped === 0 ? EXIT.ok : EXIT.dropped)),
+          (error: unknown) => {
+            tell(error, 'cannot stop')
+            exit(EXIT.fault)
+          },
+        ),
+      // A start that fails is told of, and ends the process, by itself.
+      () => {},
+    )
   }
 
   /** Ends the process with its last log lines written, if anybody still reads them. */

@@ -39,6 +39,7 @@ export interface PhaseEnded {
 
 export class Lifecycle {
   #phase: Phase = 'building'
+  #wasReady = false
   #sinceMs: number
   readonly #probes: readonly Probe[]
   readonly #clock: Clock
@@ -56,11 +57,17 @@ export class Lifecycle {
     return this.#phase
   }
 
+  /** A drain that begins before takes nobody in. */
+  get wasReady(): boolean {
+    return this.#wasReady
+  }
+
   become(next: Phase): void {
     if (!NEXT[this.#phase].includes(next)) throw new TypeError(`no way from ${this.#phase} to ${next}`)
     const nowMs = this.#clock.nowMs()
     const ended = { phase: this.#phase, next, durationMs: nowMs - this.#sinceMs }
     this.#phase = next
+    if (next === 'ready') this.#wasReady = true
     this.#sinceMs = nowMs
     this.#channel.publish(ended)
   }

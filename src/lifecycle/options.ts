@@ -5,7 +5,7 @@ export const lifecycleOptions = group({
     is: 'Whether the instance plays requests of its own through the whole stack before it turns ready; they leave nothing.',
     default: true,
     trade:
-      'Off, it is ready sooner, the first hundred requests are slow, and trouble with pricing or the store shows only then.',
+      'On, an instance that starts while pricing fails stays away until that is well, reads and replays included. Off, it is ready sooner, its first hundred requests are slow, and trouble with pricing or the store shows only then.',
   }),
   unreadyDelayMs: wholeNumber({
     is: 'How long requests are still served after readiness has turned 503, before the listener closes.',
@@ -13,7 +13,8 @@ export const lifecycleOptions = group({
     default: 1_000,
     min: 0,
     max: 60_000,
-    trade: 'Must outlast the time in which the balancer notices; longer makes every restart longer.',
+    trade:
+      'Must outlast the time in which the balancer notices, or clients that reuse connections meet a closed one; longer makes every restart longer, and with the drain it must fit into `shutdownTimeoutSeconds`.',
   }),
   drainSeconds: wholeNumber({
     is: 'How long requests in progress may take to finish once the listener has closed.',

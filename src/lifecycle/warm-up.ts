@@ -20,7 +20,7 @@ export class WarmUp implements Probe {
   readonly name = 'warmUp'
   readonly #clock: Clock
   readonly #failed: Channel<WarmUpFailed>
-  #trouble: string | undefined
+  #trouble: string | undefined = 'has not passed yet'
 
   constructor(clock: Clock, failed: Channel<WarmUpFailed>) {
     this.#clock = clock

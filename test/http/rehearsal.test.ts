@@ -65,18 +65,7 @@ describe('a rehearsal', () => {
     expect(await play()).toEqual([undefined, undefined, undefined, 'pricing-unavailable'])
   })
 
-  test('takes pricing that is slow for what it is, and asks it once', async () => {
-    const { play, pricing } = await rehearsing()
-    let asked = 0
-    pricing.answer = async () => {
-      asked++
-      throw new OutboundFailure('timeout')
-    }
-    for (let round = 0; round < 3; round++) expect(await play()).toEqual(Array(4).fill(undefined))
-    expect(asked).toBe(1)
-  })
-
-  test('takes a store that is slow for a fault', async () => {
+  test('takes a commit that is slow for a fault', async () => {
     const { play, store } = await rehearsing()
     store.onCommit = () => ({ kind: 'unknown' })
     expect(await play()).toEqual([undefined, undefined, undefined, 'budget-exhausted'])

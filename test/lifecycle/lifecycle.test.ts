@@ -95,4 +95,18 @@ describe('the lifecycle', () => {
       checks: { store: 'disk full', outbox: 'events wait' },
     })
   })
+
+  test('knows whether it was ever ready', () => {
+    const seen = PHASES.map(phase => [phase, lifecycleIn(phase).lifecycle.wasReady])
+    const { lifecycle } = lifecycleIn('ready')
+    lifecycle.become('draining')
+    expect([...seen, ['draining after ready', lifecycle.wasReady]]).toEqual([
+      ['building', false],
+      ['warming', false],
+      ['ready', true],
+      ['draining', false],
+      ['stopped', false],
+      ['draining after ready', true],
+    ])
+  })
 })

@@ -63,6 +63,7 @@ describe('the warm-up', () => {
   test('does not pass while a step fails, says why, and tries again every half second', async () => {
     const { clock, run, troubles, played, failures, passed, warmUp } = warming()
     troubles.other = 'store-unavailable'
+    expect(warmUp.degraded()).toBe('has not passed yet')
     run()
     await clock.advanceAsync(2)
     expect(warmUp.degraded()).toBe('other: store-unavailable')

@@ -38,11 +38,22 @@ describe('pricing for rehearsals', () => {
     expect(asked).toEqual([['SKU-1']])
   })
 
-  it('takes a refusal for an answer', async () => {
-    expect(await rehearsed('refused').client.fetch(REQUEST)).toEqual(PRICES)
+  it('takes a refusal for an answer, and goes on asking', async () => {
+    const { client, asked } = rehearsed('refused')
+    for (let time = 0; time < 3; time++) expect(await client.fetch(REQUEST)).toEqual(PRICES)
+    expect(asked).toHaveLength(3)
   })
 
-  it.each(['failed', 'timeout', 'budget', 'shed'] as const)('throws what is %s', async kind => {
+  it.each(['timeout', 'budget'] as const)(
+    'takes one that is slow (%s) as it is, and asks it no more',
+    async kind => {
+      const { client, asked } = rehearsed(kind)
+      for (let time = 0; time < 3; time++) expect(await client.fetch(REQUEST)).toEqual(PRICES)
+      expect(asked).toHaveLength(1)
+    },
+  )
+
+  it.each(['failed', 'shed'] as const)('throws what is %s', async kind => {
     await expect(rehearsed(kind).client.fetch(REQUEST)).rejects.toMatchObject({ kind })
   })
 })

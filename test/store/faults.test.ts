@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -206,6 +206,32 @@ describe('a store whose disk fails', () => {
       mount.unmount()
     }
   })
+
+  it('full from the start: opens degraded, and works once there is room', async context => {
+    const mount = mountSmallDisk()
+    if (!mount) return skipLoudly(context, 'no right to mount a small file system here')
+    const place = new SqlitePlace(mount.folder)
+    try {
+      // Closed cleanly, a store needs some room again before it can be opened.
+      await (await place.open()).close()
+      const filler = join(mount.folder, 'filler')
+      for (let bytes = 4_000_000; bytes >= 512; bytes /= 2) {
+        try {
+          for (;;) appendFileSync(filler, Buffer.alloc(bytes))
+        } catch {}
+      }
+      const store = await place.open()
+      expect(store.degraded()).toBe('the disk of the store is full')
+      expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'unavailable' })
+      const recovered = place.nextHealth()
+      rmSync(filler)
+      expect(await recovered).toBeUndefined()
+      expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'created' })
+    } finally {
+      await place.dispose().catch(() => {})
+      mount.unmount()
+    }
+  }, 20_000)
 
   it('an error of input or output: the same', async context => {
     if (spawnSync('prlimit', ['--version']).status !== 0) return skipLoudly(context, 'prlimit is not here')

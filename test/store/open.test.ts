@@ -172,7 +172,7 @@ describe('opening the store', () => {
     const other = new Database(path)
     other.exec('BEGIN EXCLUSIVE')
     const store = await place.open({ path })
-    expect(store.degraded()).toBe('the store is being started again')
+    expect(store.degraded()).toBe('another process holds the store locked')
     expect(await store.commit(orderWrite(), never())).toEqual({ kind: 'unavailable' })
     expect(await store.findOrder('tenant', 'id', never())).toEqual({ kind: 'unavailable' })
     const recovered = place.nextHealth()
@@ -182,6 +182,29 @@ describe('opening the store', () => {
     expect(await store.commit(write, never())).toEqual({ kind: 'created' })
     expect(await store.findOrder(write.tenant, write.order.id, never())).toMatchObject({ kind: 'found' })
   }, 20_000)
+
+  it.each([
+    ['a writer that waits', true],
+    ['none that does', false],
+  ])(
+    'beside %s a reader that is refused does not matter: %s',
+    async (_, waits) => {
+      const path = join(place.folder, 'x.db')
+      const other = new Database(path)
+      if (waits) other.exec('BEGIN EXCLUSIVE')
+      const broken: StartThread = (file, data, listener) => {
+        const isReader = file.pathname.endsWith('/reader.ts')
+        return startWorker(isReader ? new URL('./no-such-file.ts', import.meta.url) : file, data, listener)
+      }
+      const opening = place.open({ path }, {}, broken).then(
+        () => 'open',
+        () => 'refused',
+      )
+      expect(await opening).toBe(waits ? 'open' : 'refused')
+      other.close()
+    },
+    20_000,
+  )
 
   it('can be closed while it waits for that', async () => {
     const path = join(place.folder, 'busy.db')

@@ -25,6 +25,9 @@ export async function faults(trial: Trial): Promise<void> {
       await pricing.called(1)
       server.signal('SIGUSR2')
       await until('readiness to be 503', async () => (await api.get('/health/ready')).status === 503)
+      // As a supervisor does that is told of it: the first signal lets the drain go on.
+      server.signal('SIGTERM')
+      await until('the signal', () => server.lines.some(line => line.includes('"msg":"stopping"')))
       pricing.release()
       for (const answer of await pending) created(answer)
       same(await server.exit(5_000), 1, 'the exit code')

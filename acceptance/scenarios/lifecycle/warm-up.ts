@@ -29,6 +29,7 @@ export async function warmUp(trial: Trial): Promise<void> {
   await lockedStore(trial)
   await slowPricing(trial)
   await interrupted(trial)
+  await leaving(trial)
 }
 
 async function traces(trial: Trial): Promise<void> {
@@ -158,14 +159,30 @@ async function interrupted(trial: Trial): Promise<void> {
   }
 }
 
-/** What readiness says once a first try has failed. */
+async function leaving(trial: Trial): Promise<void> {
+  await trial.check('SIGTERM before it was ever ready: nobody is taken in while it leaves', async () => {
+    const pricing = await trial.pricing()
+    pricing.behaviour = { kind: 'say', status: 500, body: '{}' }
+    const config = { lifecycle: { unreadyDelayMs: 500 } }
+    const server = await trial.server({ pricingUrl: pricing.url, config, until: 'listening' })
+    const api = trial.client(server.port, KEYS.full)
+    await unready(trial, server)
+    server.signal('SIGTERM')
+    const phase = async () => jsonOf(await api.get('/health/ready')).phase
+    await until('the drain to begin', async () => (await phase()) === 'draining')
+    problem(await api.order(freshKey(), sampleOrder()), 503, 'shutting-down')
+    same(await server.exit(), 0, 'the exit code')
+  })
+}
+
+/** What readiness says once a first try has failed, and why. */
 async function unready(trial: Trial, server: Server): Promise<{ checks: Record<string, string> }> {
   const nobody = trial.client(server.port)
   let answer: Answer | undefined
   const body = await until('a warm-up that has failed', async () => {
     answer = await nobody.get('/health/ready')
     const body = jsonOf(answer) as { checks: Record<string, string> }
-    return body.checks.warmUp !== 'ok' && body
+    return body.checks.warmUp !== 'has not passed yet' && body
   })
   if (answer) status(answer, 503)
   same((body as { status?: string }).status, 'warming', 'status')

@@ -24,7 +24,7 @@ export class BatchThread<Item> {
   #crashes = 0
   #flushing = false
   #probe: Timer | undefined
-  #refusal: { readonly reason: string; readonly passing: boolean } | undefined
+  #refusal: Extract<ThreadAnswer, { kind: 'refused' }> | undefined
   #onOpen: ((refusal: string | undefined) => void) | undefined
   #closing: PromiseWithResolvers<void> | undefined
   readonly #queue: BoundedQueue<Item>
@@ -54,7 +54,10 @@ export class BatchThread<Item> {
   /** False when there is no room, or no thread; the item was not taken. */
   offer(item: Item): boolean {
     const { kind } = this.#state
-    if (kind === 'down' || kind === 'closed' || this.#closing || !this.#queue.offer(item)) return false
+    if (kind === 'down' || kind === 'closed' || this.#closing) return false
+    // It may be some time before it finds out whether it can be opened by now.
+    if (kind === 'starting' && this.#fault !== undefined) return false
+    if (!this.#queue.offer(item)) return false
     if (kind === 'idle' && !this.#flushing) {
       this.#flushing = true
       this.#spec.clock.afterPoll(() => {
@@ -123,16 +126,17 @@ export class BatchThread<Item> {
   #onExit(reason: string): void {
     const batch = this.#state.kind === 'busy' ? this.#state.batch : []
     const cause = this.#refusal?.reason ?? reason
+    const passing = this.#refusal?.passing
     const onOpen = this.#onOpen
-    const isFinal = onOpen !== undefined && !(this.#refusal?.passing ?? this.#spec.isPassing?.())
+    const isFinal = onOpen !== undefined && passing === undefined && !this.#spec.isPassing?.()
     this.#refusal = undefined
     this.#unprobe()
     this.#onOpen = undefined
     if (isFinal || this.#closing) this.#become({ kind: 'closed' })
     else {
-      const delayMs = Math.min(RESTART_MIN_MS * 2 ** this.#crashes++, RESTART_MAX_MS)
+      const delayMs = passing ? PROBE_MS : Math.min(RESTART_MIN_MS * 2 ** this.#crashes++, RESTART_MAX_MS)
       this.#become({ kind: 'down', timer: this.#spec.clock.setTimer(() => this.#start(), delayMs) })
-      this.#report('down', cause)
+      this.#report(passing ?? 'down', cause)
     }
     this.#spec.lost(batch)
     for (const item of this.#queue.take(this.#queue.size)) this.#spec.refuse(item)

@@ -37,6 +37,14 @@ export function faultOf(error: unknown): Fault | undefined {
   return ROW_ERRORS.includes(primary) ? undefined : (FAULTS[primary] ?? 'refused')
 }
 
+/** What keeps a store from being opened, if it may go by itself: a lock, a full disk, a disk that fails. */
+export function passingFaultOf(error: unknown): Fault | undefined {
+  const code = codeOf(error)
+  // Without room for its shared memory SQLite calls it an I/O error.
+  if (code === 'ENOSPC' || code === 'SQLITE_IOERR_SHMSIZE') return 'full'
+  return /^SQLITE_(BUSY|LOCKED|FULL|IOERR)/.test(code) ? faultOf(error) : undefined
+}
+
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -16,8 +16,8 @@ export type ThreadRequest =
 
 export type ThreadAnswer =
   | { readonly kind: 'ready' }
-  /** Could not open; the thread ends. `passing`: what is in its way may go by itself. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly passing: boolean }
+  /** Could not open; the thread ends. `passing`: what is in its way, if that may go by itself. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly passing: Fault | undefined }
   | Answered
 
 export interface Answered {

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { openReason } from './database.ts'
-import { type Fault, faultOf } from './faults.ts'
+import { passingFaultOf } from './faults.ts'
 import type { Answered, Flat, ThreadAnswer, ThreadRequest } from './protocol.ts'
 
 /** What a thread does with a batch. */
@@ -24,7 +24,7 @@ export function serve(open: () => Served): void {
     served = open()
   } catch (error) {
     // Nothing listens to the port, so the thread ends by itself once this has left.
-    return say({ kind: 'refused', reason: openReason(error), passing: PASSING.has(faultOf(error)) })
+    return say({ kind: 'refused', reason: openReason(error), passing: passingFaultOf(error) })
   }
   port.on('message', (request: ThreadRequest) => {
     if (request !== 'close') return say(served.answer(request))
@@ -33,5 +33,3 @@ export function serve(open: () => Served): void {
   })
   say({ kind: 'ready' })
 }
-
-const PASSING: ReadonlySet<Fault | undefined> = new Set(['locked', 'full'])

@@ -40,7 +40,7 @@ const READER = new URL('./reader.ts', import.meta.url)
 /**
  * The embedded store: SQLite in two threads, one that writes in groups and one that reads. The event loop never
  * waits for SQLite. Throws `StoreOpenError`, and leaves no thread behind then; where something is in its way that may
- * pass, a lock or a full disk, it is degraded until that has.
+ * pass, a lock or a disk that is full or fails, it is degraded until that has.
  */
 export async function openSqliteStore(
   options: z.output<typeof storeOptions>['sqlite'],
@@ -64,10 +64,11 @@ export async function openSqliteStore(
   const lookups = new Lookups({
     ...shared,
     start: listener => startThread(READER, connection, listener),
-    // There may be nothing to read yet.
-    isPassing: () => commits.thread.fault !== undefined,
+    // While the writer waits there may be nothing to read yet.
+    isPassing: () => isWaiting,
   })
 
+  let isWaiting = false
   let published: string | undefined
   function degraded(): string | undefined {
     const fault = commits.thread.fault ?? lookups.thread.fault
@@ -86,7 +87,9 @@ export async function openSqliteStore(
     await commits.thread.close()
   }
 
-  const refusal = (await commits.thread.open()) ?? (await lookups.thread.open())
+  let refusal = await commits.thread.open()
+  isWaiting = commits.thread.fault !== undefined
+  refusal ??= await lookups.thread.open()
   if (refusal !== undefined) {
     await close()
     throw new StoreOpenError(connection.path, refusal)
