@@ -186,7 +186,7 @@ async function failing(service: Service, say: (line: string) => void): Promise<F
 /** The same over HTTP: how soon the breaker opens, how quickly orders are refused then, how soon it recovers. */
 async function answering(service: Service, say: (line: string) => void): Promise<Figure[]> {
   await service.behave({ ...QUIET, status: 500 })
-  const server = await startServer({ pricingUrl: service.url })
+  const server = await startServer({ pricingUrl: service.url, config: { lifecycle: { warmUp: false } } })
   try {
     let key = 0
     const post = async () => {

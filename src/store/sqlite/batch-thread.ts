@@ -55,8 +55,8 @@ export class BatchThread<Item> {
   offer(item: Item): boolean {
     const { kind } = this.#state
     if (kind === 'down' || kind === 'closed' || this.#closing) return false
-    // It may be some time before it finds out whether it can be opened by now.
-    if (kind === 'starting' && this.#fault !== undefined) return false
+    // After a crash it is there in a moment; of what was in its way it may not know for some time whether that is gone.
+    if (kind === 'starting' && this.#fault !== undefined && this.#fault !== 'down') return false
     if (!this.#queue.offer(item)) return false
     if (kind === 'idle' && !this.#flushing) {
       this.#flushing = true
