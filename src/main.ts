@@ -6,7 +6,7 @@ import { type App, startApp } from './app.ts'
 import { type Config, ConfigError, generatedPages, loadConfig, redact } from './config/index.ts'
 import { DEMO_KEY_SHA256 } from './http/index.ts'
 import { systemClock } from './runtime/index.ts'
-import { createLogger, EventLines } from './telemetry/index.ts'
+import { createLogger, eventLines, LogStream } from './telemetry/index.ts'
 
 /**
  * The process: the only reader of the environment and the command line, the only one to exit.
@@ -63,7 +63,8 @@ function configOrExit(): Config {
 
 async function serve(config: Config): Promise<void> {
   const destination = pino.destination({ dest: 1, sync: false, maxLength: LOG_BUFFER_BYTES })
-  const logger = createLogger(config.log, destination)
+  const stream = new LogStream(destination)
+  const logger = createLogger(config.log, stream)
   const shownConfig = redact(config) as object
   const { shutdownTimeoutSeconds } = config.lifecycle
   logger.info({ config: shownConfig }, 'configuration')
@@ -93,11 +94,10 @@ async function serve(config: Config): Promise<void> {
     })
   }
 
-  const eventLines = new EventLines(logger, destination)
   app = startApp(config, {
     clock: systemClock,
     logger,
-    writeEvent: (line, signal) => eventLines.write(line, signal),
+    writeEvent: eventLines(logger, stream),
     shownConfig,
   })
   try {

@@ -47,11 +47,13 @@ export class Claim {
   }
 
   /** What it would go on with, if what has come through since it was last settled in part were settled now. */
-  part(): readonly number[] | undefined {
+  part(): { readonly keeps: readonly number[]; readonly settled: () => void } | undefined {
     const through = this.size - this.#held.size
     if (this.finished || through === this.#settledInPart) return undefined
-    this.#settledInPart = through
-    return [...this.#held]
+    const settled = () => {
+      this.#settledInPart = through
+    }
+    return { keeps: [...this.#held], settled }
   }
 
   /** Nothing of it may begin any more, and what has begun should stop. */

@@ -153,8 +153,8 @@ export class Relay {
       await sleep(this.#deps.clock, PART_MS, claim.signal).catch(() => {})
       if (claim.over) return
       for (const lane of this.#lanes.take(claim, 'again')) this.#handBack(lane, lane.events, AGAIN_LATER_MS)
-      const keeps = claim.part()
-      if (keeps) await this.#trySettle(claim, keeps)
+      const part = claim.part()
+      if (part && (await this.#trySettle(claim, part.keeps)) === 'settled') part.settled()
     }
   }
 

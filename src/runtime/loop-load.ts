@@ -2,8 +2,8 @@ import { performance } from 'node:perf_hooks'
 import type { Clock } from './clock.ts'
 
 /**
- * Loop load: the share of the last 100 to 200 ms in which the event loop was not waiting for anything to happen. Asked
- * for the first time in that long, it says 0.
+ * Loop load: the share of the last 100 to 200 ms in which the event loop was not waiting for anything to happen; of the
+ * time since it was last asked, where that is longer.
  */
 export class LoopLoad {
   readonly #clock: Clock
@@ -19,12 +19,10 @@ export class LoopLoad {
 
   /** From 0, idle, to 1. */
   share(): number {
-    const ageMs = this.#clock.nowMs() - this.#current.atMs
-    if (ageMs >= WINDOW_MS) {
-      const mark = this.#mark()
-      // Nobody has asked for long: what was before tells nothing of now.
-      this.#previous = ageMs >= 2 * WINDOW_MS ? mark : this.#current
-      this.#current = mark
+    if (this.#clock.nowMs() - this.#current.atMs >= WINDOW_MS) {
+      // Of a longer time ago it tells as well: whoever asks seldom gets the share of all the time since.
+      this.#previous = this.#current
+      this.#current = this.#mark()
     }
     const { idle, active } = this.#read()
     const before = this.#previous.at

@@ -1,4 +1,5 @@
 export { allChannels, type Channels } from './channels.ts'
-export { EventLines } from './event-lines.ts'
+export { eventLines } from './event-lines.ts'
+export { LogStream } from './log-stream.ts'
 export { createLogger, logChannels } from './logger.ts'
 export { createMetrics } from './metrics.ts'

@@ -182,6 +182,20 @@ describe('what hangs', () => {
     expect(Math.max(...agesMs)).toBeLessThanOrEqual(600)
   })
 
+  test('lets go of that as soon as the store can', async () => {
+    const { clock, outbox, begin } = relaying({
+      fate: ({ subject }) => (subject === 'bad' ? 'hang' : 'take'),
+    })
+    outbox.add('bad')
+    const good = outbox.add('good')
+    await begin()
+    outbox.settleable = false
+    await clock.advanceAsync(500)
+    outbox.settleable = true
+    await clock.advanceAsync(200)
+    expect(outbox.row(good).state).toBe('delivered')
+  })
+
   test('lets go of what came through beside it, before it ends itself', async () => {
     const { clock, outbox, begin } = relaying({
       fate: ({ subject }) => (subject === 'bad' ? 'hang' : 'take'),

@@ -1,13 +1,32 @@
-import { getEventListeners, once } from 'node:events'
+import { EventEmitter, getEventListeners, once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createLogger, EventLines } from '../../src/telemetry/index.ts'
+import { createLogger, eventLines, LogStream } from '../../src/telemetry/index.ts'
 import { logOptions } from '../../src/telemetry/options.ts'
 
 const never = new AbortController().signal
+
+function writer(stream: LogStream, options: object = {}) {
+  return eventLines(createLogger(logOptions.parse(options), stream), stream)
+}
+
+/** A destination that keeps what it is given until it is told how much of it has left. */
+class HeldDestination extends EventEmitter {
+  lines: string[] = []
+  room = Number.POSITIVE_INFINITY
+
+  write(line: string): void {
+    if (this.lines.length >= this.room) this.emit('drop', line)
+    else this.lines.push(line)
+  }
+
+  leave(lines: number): void {
+    this.emit('write', Buffer.byteLength(this.lines.splice(0, lines).join('')))
+  }
+}
 
 describe('event lines', () => {
   let folder: string
@@ -19,10 +38,10 @@ describe('event lines', () => {
   it('are written when they say so, whatever the level of the log, and many at once', async () => {
     const path = join(folder, 'log')
     const destination = pino.destination({ dest: path, sync: false })
-    const lines = new EventLines(createLogger(logOptions.parse({ level: 'error' }), destination), destination)
+    const write = writer(new LogStream(destination), { level: 'error' })
     for (let round = 0; round < 3; round++) {
       const written = await Promise.all(
-        Array.from({ length: 100 }, (_, n) => lines.write({ round, n }, never)),
+        Array.from({ length: 100 }, (_, n) => write({ round, n, text: 'größer 😀' }, never)),
       )
       expect(written).toEqual(Array(100).fill(true))
       const read = readFileSync(path, 'utf8').trimEnd().split('\n')
@@ -32,19 +51,57 @@ describe('event lines', () => {
     destination.destroy()
   })
 
-  it('are not written where there is no room, and wait for a reader that has stalled', async () => {
-    // It keeps what is less than minLength, and takes no more than maxLength.
-    const path = join(folder, 'log')
-    const destination = pino.destination({ dest: path, sync: false, maxLength: 1_000, minLength: 900 })
+  it('are written though there is always another line behind them', async () => {
+    const destination = pino.destination({ dest: join(folder, 'log'), sync: false })
     await once(destination, 'ready')
-    const lines = new EventLines(createLogger(logOptions.parse({}), destination), destination)
+    const stream = new LogStream(destination)
+    const write = writer(stream)
+    let isOver = false
+    const chatter = () => {
+      if (isOver) return
+      stream.write('{"one":"more"}\n')
+      setImmediate(chatter)
+    }
+    chatter()
+    expect(await write({ n: 1 }, never)).toBe(true)
+    expect(await write({ n: 2 }, never)).toBe(true)
+    isOver = true
+    destination.destroy()
+  })
+
+  it('settle one by one as they leave, and in part is not yet', async () => {
+    const destination = new HeldDestination()
+    const write = writer(new LogStream(destination))
+    const settled: number[] = []
+    for (const n of [1, 2, 3]) void write({ n }, never).then(() => settled.push(n))
+    const turn = () => new Promise(resolve => setImmediate(resolve))
+    destination.leave(1)
+    await turn()
+    expect(settled).toEqual([1])
+    destination.emit('write', 5)
+    await turn()
+    expect(settled).toEqual([1])
+    destination.leave(2)
+    await turn()
+    expect(settled).toEqual([1, 2, 3])
+  })
+
+  it('are not written where there is no room, nor once the signal has come', async () => {
+    const destination = new HeldDestination()
+    const write = writer(new LogStream(destination))
     const stop = new AbortController()
-    const waiting = lines.write({ text: 'x'.repeat(500) }, stop.signal)
-    expect(await lines.write({ text: 'x'.repeat(500) }, never)).toBe(false)
+    const waiting = write({ n: 1 }, stop.signal)
+    destination.room = 1
+    expect(await write({ n: 2 }, never)).toBe(false)
     stop.abort()
     expect(await waiting).toBe(false)
-    expect(await lines.write({}, stop.signal)).toBe(false)
+    expect(await write({ n: 3 }, stop.signal)).toBe(false)
+    expect(destination.lines).toHaveLength(1)
     expect(getEventListeners(stop.signal, 'abort')).toEqual([])
-    destination.destroy()
+    // What was dropped is not counted: the next one still settles in its turn.
+    destination.room = 10
+    const next = write({ n: 4 }, never)
+    destination.leave(2)
+    expect(await next).toBe(true)
   })
 })
