@@ -289,6 +289,6 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 const HOUR_MS = 3_600_000
 // Of the event loop. Measured on two cores with the relay at full speed: 0.55 at 1,500 orders/s, 0.65 at 2,500; at the
 // 11,500 that are the most, 0.7 to 0.9.
-const BUSY_SHARE = 0.65
+const BUSY_SHARE = 0.55
 // Orders come first, but not for ever: what is announced later still is of little use to anybody.
-const MOST_LAG_SECONDS = 5
+const MOST_LAG_SECONDS = 10

@@ -24,7 +24,7 @@ export const outboxOptions = group({
     trade: 'Higher costs fewer transactions, more memory, and more redeliveries after a crash.',
   }),
   pollIntervalMs: wholeNumber({
-    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps` and keep the event loop busy for more than 65 % of its time: one claim in four times this, half a second at most, and no longer once events have waited for 5 s.',
+    is: 'How often the outbox is looked at when no commit has woken the relay; also the pace while orders come in faster than `capacity.targetRps` and keep the event loop busy for more than 55 % of its time: one claim in four times this, half a second at most, and no longer once events have waited for 10 s.',
     unit: 'ms',
     default: 100,
     min: 5,
