@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Registry } from 'prom-client'
+import { Counter, type Registry } from 'prom-client'
 import type { Tally } from '../cache/index.ts'
+import { readGauge } from './read-gauge.ts'
 
 /** What the cache counts by itself, read at the moment of a scrape. */
 export interface CacheGauges {
@@ -27,16 +28,7 @@ export function cacheMetrics(registry: Registry, cache: CacheGauges): void {
   }
   const plain = (name: string, help: string, read: () => number) =>
     counter(name, help, [], () => [[{}, read()]])
-  const gauge = (name: string, help: string, read: () => number) => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
-  }
+  const gauge = (name: string, help: string, read: () => number) => readGauge(registry, name, help, read)
 
   counter('punctual_cache_requests_total', 'Looks into a tier of the cache.', ['tier', 'result'], () => [
     ...series('result', tally.l1, { tier: 'l1' }),

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { type CacheGauges, cacheMetrics } from './cache-metrics.ts'
 import type { Channels } from './channels.ts'
+import { readGauge } from './read-gauge.ts'
 
 export interface OutboxGauges {
   readonly backlog: { readonly pending: number; readonly dead: number }
@@ -21,6 +22,7 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: string[] = []) =>
     new Counter({ name, help, labelNames, registers })
+  const gauge = (name: string, help: string, read: () => number) => readGauge(registry, name, help, read)
   const histogram = (name: string, help: string, buckets: number[], labelNames: string[] = []) =>
     new Histogram({ name, help, buckets, labelNames, registers })
 
@@ -142,17 +144,6 @@ export function createMetrics(channels: Channels, gauges: Gauges): Registry {
   const dropped = counter('punctual_drain_dropped_total', 'Requests cut off by a drain.')
   channels.lifecycle.drained.subscribe(message => dropped.inc(message.dropped))
   return registry
-
-  function gauge(name: string, help: string, read: () => number): void {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
-  }
 }
 
 // Around the budgets: attempt 40, total 110, lease 150, request 200, and the grace after it.

@@ -17,7 +17,8 @@ const COUNTED = [
   'punctual_outbound_attempts_total',
   'punctual_idempotency_total',
   'punctual_store_commit_seconds_count',
-  'punctual_cache_misses_total',
+  'punctual_cache_requests_total',
+  'punctual_cache_loads_total',
   'punctual_outbox_delivered_total',
   'punctual_outbox_backlog',
 ]
