@@ -125,9 +125,9 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
           clock,
           commitReserveMs,
         },
-        apiKeys,
         options: config.http,
       }),
+      apiKeys,
     })
     // The warm-up has parts of its own where they remember or report anything: it leaves nothing, and is no traffic.
     const rehearsal = new Rehearsal()
@@ -153,7 +153,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
       channels.lifecycle.phase,
       startedMs,
     )
-    const server = createApiServer({
+    const api = createApiServer({
       options: config.http,
       requestBudgetMs,
       gate,
@@ -230,10 +230,10 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
 
     lifecycle.become('warming')
     const { host, adminHost } = config.http
-    const port = await listen(server, host, config.http.port)
+    const port = await listen(api.server, host, config.http.port)
     undo.push(
-      () => server.closeAllConnections(),
-      () => server.close(),
+      () => api.server.closeAllConnections(),
+      () => api.server.close(),
     )
     const adminPort = await listen(admin, adminHost, config.http.adminPort)
     undo.push(
@@ -264,8 +264,7 @@ export async function startApp(config: Config, deps: AppDeps): Promise<App> {
         stopping.abort()
         await warmedUp
         lifecycle.become('draining')
-        const target = drainable(server, gate, [channels.http, unheard.http])
-        const dropped = await drain(target, config.lifecycle, clock)
+        const dropped = await drain(drainable(api), config.lifecycle, clock)
         channels.lifecycle.drained.publish({ dropped })
         loopClock.stop()
         // A quarter of the whole shutdown at most: what it cannot give back comes again by itself.

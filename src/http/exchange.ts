@@ -1,12 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Permit } from '../admission/index.ts'
 import { Problem } from '../errors/index.ts'
 import { Lease, type LeaseChannels, LeaseEnd, Settlement } from '../lease/index.ts'
-import type { Clock, Timer, TraceContext } from '../runtime/index.ts'
-import type { Principal } from './auth.ts'
+import type { Clock, TraceContext } from '../runtime/index.ts'
 import { type HttpChannels, outcomeOf } from './channels.ts'
+import type { Connection, Turn } from './connection.ts'
+import type { Head } from './head.ts'
 import { problemBody, problemHeaders } from './problem.ts'
-import { writeResponse } from './response.ts'
 
 /**
  * Exchange: one admitted request and its one answer. Success, refusal, budget and hang-up compete for the
@@ -16,30 +16,30 @@ import { writeResponse } from './response.ts'
  *   pending ──lease expires──▶ budget   504 at once; during a commit the store's verdict answers instead
  *   pending ──response closes unanswered──▶ hangup   499, nothing written
  *
- * When the response closes, whatever happened, the permit is released, the lease closed and the end reported. It closes
- * once its last byte has left, or when that takes longer than `responseTimeoutMs`.
+ * The permit bounds work, so it is released with the answer, or when the response closes without one: a client that
+ * reads slowly keeps its connection, not a permit. When the response closes, whatever happened, the end is reported.
  */
 export class Exchange {
   readonly lease: Lease
   readonly trace: TraceContext
   readonly route: string
-  principal: Principal | undefined
-  readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  readonly head: Head
+  readonly #turn: Turn
+  readonly #connection: ExchangeConnection
   readonly #deps: ExchangeDeps
-  readonly #permit: Permit
+  readonly #permit: Permit | undefined
   readonly #settlement: Settlement<'answer' | 'budget' | 'hangup'>
   readonly #startedMs: number
   #status = 499
-  #flushTimer: Timer | undefined
   #problem: Problem | undefined
 
   constructor(
     deps: ExchangeDeps,
     request: {
-      req: IncomingMessage
-      res: ServerResponse
-      permit: Permit
+      turn: Turn
+      connection: ExchangeConnection
+      head: Head
+      permit: Permit | undefined
       trace: TraceContext
       route: string
       budgetMs: number
@@ -47,15 +47,16 @@ export class Exchange {
     },
   ) {
     this.#deps = deps
-    this.#req = request.req
-    this.#res = request.res
+    this.#turn = request.turn
+    this.#connection = request.connection
     this.#permit = request.permit
+    this.head = request.head
     this.trace = request.trace
     this.route = request.route
     this.#startedMs = deps.clock.nowMs() - request.chargedMs
     this.#settlement = new Settlement(deps.leaseChannels.late)
     this.lease = new Lease(deps.clock, request.budgetMs, request.chargedMs, end => this.#onLeaseEnd(end))
-    request.res.on('close', () => this.#onClose())
+    request.turn.res.on('close', () => this.#onClose())
   }
 
   get answered(): boolean {
@@ -86,6 +87,9 @@ export class Exchange {
     this.#settlement.settle('budget')
     const { budgetMs } = this.lease
     this.#writeProblem(new Problem('budget-exhausted', { budgetMs, stage: end.stage, committed: 'no' }))
+    // A client that closed its side and did not get what it asked for has most likely gone: only a reset tells a whole
+    // hang-up from a half.
+    if (this.#connection.peerClosed) this.#status = 499
   }
 
   #onClose(): void {
@@ -94,10 +98,9 @@ export class Exchange {
       this.lease.abandon()
     }
     this.lease.close()
-    if (this.#flushTimer !== undefined) this.#deps.clock.clearTimer(this.#flushTimer)
-    this.#permit.release()
+    this.#permit?.release()
     this.#deps.httpChannels.ended.publish({
-      method: this.#req.method ?? '',
+      method: this.#turn.req.method ?? '',
       route: this.route,
       status: this.#status,
       outcome: outcomeOf(this.#status),
@@ -105,7 +108,7 @@ export class Exchange {
       traceId: this.trace.traceId,
       code: this.#problem?.code,
       stage: this.#problem?.extensions.stage,
-      tenant: this.principal?.tenant,
+      tenant: this.head.principal?.tenant,
     })
   }
 
@@ -117,30 +120,17 @@ export class Exchange {
 
   #write(status: number, headers: readonly string[], body: string): void {
     this.#status = status
-    writeResponse(this.#res, status, headers, body, {
-      traceId: this.trace.traceId,
-      closing: this.#deps.closes(this.#req),
-    })
-    this.#boundFlush()
-  }
-
-  /** A client that reads slowly, or not at all, must not keep a permit; nor one that asked for more than it reads. */
-  #boundFlush(): void {
-    const { socket } = this.#res
-    if (socket !== null && socket.writableLength === 0) return
-    const { clock, responseTimeoutMs } = this.#deps
-    this.#flushTimer = clock.setTimer(() => this.#req.socket.destroy(), responseTimeoutMs)
+    this.#permit?.release()
+    this.#connection.answer(status, headers, body, this.trace.traceId)
   }
 }
+
+type ExchangeConnection = Pick<Connection, 'answer' | 'peerClosed'>
 
 export interface ExchangeDeps {
   readonly clock: Clock
   readonly leaseChannels: LeaseChannels
   readonly httpChannels: HttpChannels
-  /** How long an answer may take to leave. */
-  readonly responseTimeoutMs: number
-  /** Whether the answer to this request tells its connection to close. */
-  readonly closes: (req: IncomingMessage) => boolean
 }
 
 const EXCHANGE = Symbol('exchange')

@@ -1,6 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '../errors/index.ts'
-import { answerProblem, writeResponse } from './response.ts'
 
 /** What readiness says: the phase, and what each check says of itself. */
 export interface Readiness {
@@ -14,24 +12,25 @@ export function isHealthPath(url: string | undefined): boolean {
   return url?.startsWith('/health/') ?? false
 }
 
-/** Answers `/health/live` (touches nothing but the process) and `/health/ready`. */
-export function answerHealth(
-  req: IncomingMessage,
-  res: ServerResponse,
-  about: { traceId: string; closing: boolean },
+/**
+ * The answer of `/health/live` (which touches nothing but the process) and `/health/ready`.
+ *
+ * Throws `not-found` and `method-not-allowed`.
+ */
+export function healthAnswer(
+  { method, url }: { method?: string | undefined; url?: string | undefined },
   readiness: () => Readiness,
-): void {
-  const path = req.url?.split('?', 1)[0]
-  if (path !== '/health/live' && path !== '/health/ready')
-    return answerProblem(res, new Problem('not-found'), about)
-  if (req.method !== 'GET' && req.method !== 'HEAD') {
-    return answerProblem(res, new Problem('method-not-allowed', {}, { Allow: 'GET, HEAD' }), about)
+): { status: number; headers: readonly string[]; body: string } {
+  const path = url?.split('?', 1)[0]
+  if (path !== '/health/live' && path !== '/health/ready') throw new Problem('not-found')
+  if (method !== 'GET' && method !== 'HEAD') {
+    throw new Problem('method-not-allowed', {}, { Allow: 'GET, HEAD' })
   }
-  if (path === '/health/live') return writeResponse(res, 200, HEADERS, '{"status":"live"}', about)
+  if (path === '/health/live') return { status: 200, headers: HEADERS, body: '{"status":"live"}' }
   const { status, phase, checks } = readiness()
   const body = JSON.stringify({ status, phase, checks })
-  if (status === 'ready') return writeResponse(res, 200, HEADERS, body, about)
-  writeResponse(res, 503, [...HEADERS, 'Retry-After', '1'], body, about)
+  if (status === 'ready') return { status: 200, headers: HEADERS, body }
+  return { status: 503, headers: [...HEADERS, 'Retry-After', '1'], body }
 }
 
 const HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'no-store']

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Gate } from '../admission/index.ts'
-import type { HttpChannels } from './channels.ts'
+import type { ApiServer } from './server.ts'
 
 /** Resolves with the port once it listens; 0 asks for a free one. */
 export async function listen(server: Server, host: string, port: number): Promise<number> {
@@ -12,17 +11,11 @@ export async function listen(server: Server, host: string, port: number): Promis
 }
 
 /** A listener and the requests behind it, in the shape in which they are drained. */
-export function drainable(server: Server, gate: Gate, channels: readonly HttpChannels[]) {
+export function drainable({ server, inProgress, onEnded }: ApiServer) {
   return {
     stopListening: () => void server.close(),
     cutConnections: () => server.closeAllConnections(),
-    inFlight: () => gate.inFlight,
-    /** Calls back after each request that ends, until the returned function is called. */
-    onEnded: (listener: () => void) => {
-      const unsubscribes = channels.map(({ ended }) => ended.subscribe(listener))
-      return () => {
-        for (const unsubscribe of unsubscribes) unsubscribe()
-      }
-    },
+    inFlight: inProgress,
+    onEnded,
   }
 }

@@ -68,7 +68,7 @@ export const httpOptions = group({
     default: 5_000,
     min: 50,
     max: 600_000,
-    trade: 'Higher suits slower clients, each of which keeps a permit as long.',
+    trade: 'Higher suits slower clients, each of which keeps a connection as long.',
   }),
   keepAliveTimeoutMs: wholeNumber({
     is: 'How long an idle connection is kept.',

@@ -1,10 +1,4 @@
-import express, {
-  type ErrorRequestHandler,
-  type Express,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express'
+import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import { z } from 'zod'
 import { orderRequestSchema } from '../domain/index.ts'
 import { CODES, type Code, Problem } from '../errors/index.ts'
@@ -18,22 +12,16 @@ import {
   placeOrder,
   type WrittenOrder,
 } from '../orders/index.ts'
-import type { ApiKeys } from './auth.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
-import { idempotencyKey } from './idempotency-key.ts'
 import { hasBody, parseBody, requireJson } from './json-body.ts'
 import { listQuery } from './list-query.ts'
-import type { HttpOptions, Scope } from './options.ts'
+import type { HttpOptions } from './options.ts'
 import { problemPage } from './problem-pages.ts'
 import { readBody } from './read-body.ts'
 
-/** The routes behind the gate. Each handler is thin: authorise, parse, one verb, one answer. */
-export function createRoutes(deps: {
-  services: OrderServices
-  apiKeys: ApiKeys
-  options: HttpOptions
-}): Express {
-  const { services, apiKeys } = deps
+/** The routes behind the gate. The head of a request is judged before; each handler is thin: parse, one verb, one answer. */
+export function createRoutes(deps: { services: OrderServices; options: HttpOptions }): Express {
+  const { services } = deps
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -41,70 +29,48 @@ export function createRoutes(deps: {
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
-  const authorise =
-    (scope: Scope): RequestHandler =>
-    (req, _res, next) => {
-      exchangeOf(req).principal = apiKeys.authorise(req.headers.authorization, scope)
-      next()
-    }
-
   app
     .route('/v1/orders')
-    .post(authorise('orders:write'), async (req, _res) => {
+    .post(async (req, _res) => {
       const exchange = exchangeOf(req)
-      const key = idempotencyKey(req)
-      requireJson(req.headers)
       exchange.lease.enter('body')
       const body = await readBody(req, deps.options.bodyLimitBytes)
       if (exchange.answered) return
       const request = parseBody(body, orderRequestSchema)
-      const placed = await placeOrder(contextOf(services, exchange), { key, request })
+      const placed = await placeOrder(contextOf(services, exchange), { key: keyOf(exchange), request })
       answerWritten(exchange, placed, ['Location', placed.location])
     })
-    .get(authorise('orders:read'), async (req, _res) => {
+    .get(async (req, _res) => {
       const exchange = exchangeOf(req)
       const query = listQuery(req.url)
       answerRead(req, await listOrders(contextOf(services, exchange), query))
     })
-    .all(allow('GET, HEAD, POST'))
 
-  app
-    .route('/v1/orders/:id')
-    .get(authorise('orders:read'), async (req, _res) => {
-      const exchange = exchangeOf(req)
-      answerRead(req, await getOrder(contextOf(services, exchange), { id: req.params.id ?? '' }))
-    })
-    .all(allow('GET, HEAD'))
+  app.get('/v1/orders/:id', async (req, _res) => {
+    const exchange = exchangeOf(req)
+    answerRead(req, await getOrder(contextOf(services, exchange), { id: req.params.id ?? '' }))
+  })
 
-  app
-    .route('/v1/orders/:id/cancel')
-    .post(authorise('orders:write'), async (req, _res) => {
-      const exchange = exchangeOf(req)
-      const key = idempotencyKey(req)
-      // None is needed; one in chunks may turn out to be none.
-      if (hasBody(req.headers)) {
-        if (req.headers['transfer-encoding'] === undefined) requireJson(req.headers)
-        exchange.lease.enter('body')
-        const body = await readBody(req, deps.options.bodyLimitBytes)
-        if (exchange.answered) return
-        if (body.length > 0) {
-          requireJson(req.headers)
-          parseBody(body, NOTHING)
-        }
+  app.post('/v1/orders/:id/cancel', async (req, _res) => {
+    const exchange = exchangeOf(req)
+    if (hasBody(req.headers)) {
+      exchange.lease.enter('body')
+      const body = await readBody(req, deps.options.bodyLimitBytes)
+      if (exchange.answered) return
+      if (body.length > 0) {
+        requireJson(req.headers)
+        parseBody(body, NOTHING)
       }
-      const id = req.params.id ?? ''
-      answerWritten(exchange, await cancelOrder(contextOf(services, exchange), { key, id }))
-    })
-    .all(allow('POST'))
+    }
+    const input = { key: keyOf(exchange), id: req.params.id ?? '' }
+    answerWritten(exchange, await cancelOrder(contextOf(services, exchange), input))
+  })
 
-  app
-    .route('/problems/:code')
-    .get((req, _res) => {
-      const code = req.params.code ?? ''
-      if (!Object.hasOwn(CODES, code)) throw new Problem('not-found')
-      exchangeOf(req).answer(200, ['Content-Type', 'application/json'], problemPage(code as Code))
-    })
-    .all(allow('GET, HEAD'))
+  app.get('/problems/:code', (req, _res) => {
+    const code = req.params.code ?? ''
+    if (!Object.hasOwn(CODES, code)) throw new Problem('not-found')
+    exchangeOf(req).answer(200, ['Content-Type', 'application/json'], problemPage(code as Code))
+  })
 
   app.use(() => {
     throw new Problem('not-found')
@@ -113,26 +79,14 @@ export function createRoutes(deps: {
   return app
 }
 
-/** The template of a path, as metrics name it. */
-export function routeOf(url: string | undefined): string {
-  const path = url?.split('?', 1)[0] ?? ''
-  if (path === '/v1/orders') return path
-  if (ORDER_PATH.test(path)) return '/v1/orders/{id}'
-  if (CANCEL_PATH.test(path)) return '/v1/orders/{id}/cancel'
-  if (PROBLEM_PATH.test(path)) return '/problems/{code}'
-  return 'unmatched'
-}
-
-const ORDER_PATH = /^\/v1\/orders\/[^/]+$/
-const CANCEL_PATH = /^\/v1\/orders\/[^/]+\/cancel$/
-const PROBLEM_PATH = /^\/problems\/[^/]+$/
 // An answer holds a customer's data: a shared cache must not keep it, a private one must ask before using it.
 const ORDER_HEADERS = ['Content-Type', 'application/json', 'Cache-Control', 'private, no-cache']
 
 const NOTHING = z.strictObject({})
 
 function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
-  const { principal, lease, trace } = exchange
+  const { lease, trace } = exchange
+  const { principal } = exchange.head
   if (principal === undefined) throw new TypeError('an order route was reached without a principal')
   return {
     services,
@@ -141,6 +95,11 @@ function contextOf(services: OrderServices, exchange: Exchange): OrderContext {
     view: principal.view,
     traceparent: trace.traceparent,
   }
+}
+
+function keyOf({ head }: Exchange): string {
+  if (head.idempotencyKey === undefined) throw new TypeError('a write was reached without an idempotency key')
+  return head.idempotencyKey
 }
 
 function answerRead(req: Request, { json, etag }: OrderReply): void {
@@ -152,12 +111,6 @@ function answerWritten(exchange: Exchange, order: WrittenOrder, more: readonly s
   const headers = [...ORDER_HEADERS, ...more, 'ETag', order.etag]
   if (order.replayed) headers.push('Idempotent-Replayed', 'true')
   exchange.answer(order.status, headers, order.json)
-}
-
-function allow(methods: string): RequestHandler {
-  return () => {
-    throw new Problem('method-not-allowed', {}, { Allow: methods })
-  }
 }
 
 /** `If-None-Match` uses weak comparison (RFC 9110, section 13.1.2). */

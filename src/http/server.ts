@@ -1,72 +1,71 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { Gate } from '../admission/index.ts'
-import { CODES, type Code, Problem } from '../errors/index.ts'
+import { Problem } from '../errors/index.ts'
 import type { LoopClock } from '../lease/index.ts'
-import { type Clock, traceFrom } from '../runtime/index.ts'
+import { type Clock, type TraceContext, traceFrom } from '../runtime/index.ts'
+import type { ApiKeys } from './auth.ts'
 import { answerBrokenRequest } from './broken-request.ts'
 import { outcomeOf } from './channels.ts'
-import { Connections } from './connection.ts'
+import { Connection, type Turn } from './connection.ts'
 import { attachExchange, Exchange, type ExchangeDeps } from './exchange.ts'
-import { answerHealth, isHealthPath, type Readiness } from './health.ts'
+import { budgetOf, type Head, readHead, requireSoundHead, routeOf } from './head.ts'
+import { healthAnswer, isHealthPath, type Readiness } from './health.ts'
 import type { HttpOptions } from './options.ts'
-import { answerProblem } from './response.ts'
-import { routeOf } from './routes.ts'
+import { problemBody, problemHeaders } from './problem.ts'
+import { withoutUpgrade } from './upgrade.ts'
 
 /**
- * The API's listener: socket → phase → gate → lease → Express. The gate stands before Express, since refusing
- * must cost a fraction of serving; it also answers `Expect: 100-continue`, so that nobody is told to go on and
- * then refused.
+ * The API's listener: socket → connection → phase → head → gate → lease → Express. All that the head of a request
+ * decides stands before the gate, and the gate before Express, since refusing must cost a fraction of serving. A client
+ * that expects `100 Continue` is told to go on behind both.
  */
-export function createApiServer(deps: ApiServerDeps): Server {
-  const { options, gate } = deps
-  const connections = new Connections()
-  const closes = (req: IncomingMessage) => deps.isDraining() && connections.close(req)
-  const { responseTimeoutMs } = options
+export function createApiServer(deps: ApiServerDeps): ApiServer {
+  const { options, gate, clock } = deps
+  const connections = new Map<Socket, Connection>()
+  const idleListeners = new Set<() => void>()
   /** Since when a connection that was accepted after a stall may have waited. */
   const accepted = new WeakMap<Socket, () => number | undefined>()
 
-  function receive(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
-    if (!connections.arrived(req)) return
+  function begin(turn: Turn, connection: Connection): void {
+    const { req } = turn
     req.url = originForm(req.url)
     const trace = traceFrom(req.headers.traceparent as string | undefined)
-    const invalid = invalidHead(req)
-    if (invalid === undefined && isHealthPath(req.url)) {
-      const about = { traceId: trace.traceId, closing: closes(req) }
-      return answerHealth(req, res, about, deps.readiness)
-    }
     const stage = deps.rehearses(req) ? deps.rehearsal : deps.stage
-    const refusal = (stage === deps.stage ? deps.refusal() : undefined) ?? invalid
-    if (refusal) return turnAway(req, res, refusal, trace.traceId, expectsContinue)
+    let isHealth = false
+    try {
+      requireSoundHead(req)
+      isHealth = isHealthPath(req.url)
+      if (isHealth) {
+        const { status, headers, body } = healthAnswer(req, deps.readiness)
+        return connection.answer(status, headers, body, trace.traceId)
+      }
+      const refusal = stage === deps.stage ? deps.refusal() : undefined
+      if (refusal) throw refusal
+      admit(turn, connection, stage, trace, readHead(req, { apiKeys: stage.apiKeys, ...options }))
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const body = problemBody(error.code, trace.traceId, error.extensions)
+      connection.answer(error.status, problemHeaders(error), body, trace.traceId)
+      if (!isHealth) reportTurnedAway(stage, req, error, trace.traceId)
+    }
+  }
 
-    const permit = gate.enter()
-    if (permit === undefined) {
-      const problem = new Problem('concurrency-limit', { retryAfterMs: gate.retryAfterMs() })
-      return turnAway(req, res, problem, trace.traceId, expectsContinue)
+  /** Throws `concurrency-limit`. What everybody may read needs no permit. */
+  function admit(turn: Turn, connection: Connection, stage: Stage, trace: TraceContext, head: Head): void {
+    const { req, res } = turn
+    const permit = head.principal === undefined ? undefined : gate.enter()
+    if (permit === undefined && head.principal !== undefined) {
+      throw new Problem('concurrency-limit', { retryAfterMs: gate.retryAfterMs() })
     }
     const chargedMs = deps.loopClock.hiddenWaitMs(accepted.get(req.socket)?.())
-    const { clock } = deps
     const { routes, leaseChannels, httpChannels } = stage
     if (chargedMs > 0) leaseChannels.hiddenWait.publish({ waitMs: chargedMs })
     const budgetMs = budgetOf(req, deps.requestBudgetMs)
+    const route = routeOf(req.url)
     const exchange = new Exchange(
-      { clock, leaseChannels, httpChannels, responseTimeoutMs, closes },
-      {
-        req,
-        res,
-        permit,
-        trace,
-        route: routeOf(req.url),
-        budgetMs,
-        chargedMs,
-      },
+      { clock, leaseChannels, httpChannels },
+      { turn, connection, head, permit, trace, route, budgetMs, chargedMs },
     )
     attachExchange(req, exchange)
     try {
@@ -74,39 +73,50 @@ export function createApiServer(deps: ApiServerDeps): Server {
     } catch (error) {
       return exchange.refuse(error)
     }
-    if (expectsContinue) res.writeContinue()
+    if (turn.expectsContinue) {
+      turn.expectsContinue = false
+      res.writeContinue()
+    }
     routes(req, res)
   }
 
-  /** Refuses before anything is spent. The body, if any, is read and thrown away, so that the connection lives on. */
-  function turnAway(
-    req: IncomingMessage,
-    res: ServerResponse,
-    problem: Problem,
+  /** The end of a request that never had an exchange; without a problem the client has hung up. */
+  function reportTurnedAway(
+    { httpChannels }: Stage,
+    req: IncomingMessage | undefined,
+    problem: Problem | undefined,
     traceId: string,
-    expectsContinue: boolean,
   ): void {
-    req.resume()
-    // After a refusal the client may send the body it announced, or not: only a new connection is unambiguous.
-    const closing = expectsContinue ? connections.close(req) : closes(req)
-    answerProblem(res, problem, { traceId, closing })
-    reportTurnedAway(req.method ?? '', routeOf(req.url), problem.code, traceId)
-  }
-
-  /** The end of a request that never had an exchange. */
-  function reportTurnedAway(method: string, route: string, code: Code, traceId: string): void {
-    const { status } = CODES[code]
-    deps.stage.httpChannels.ended.publish({
-      method,
-      route,
+    const status = problem?.status ?? 499
+    httpChannels.ended.publish({
+      method: req?.method ?? '',
+      route: routeOf(req?.url),
       status,
       outcome: outcomeOf(status),
       durationMs: undefined,
       traceId,
-      code,
+      code: problem?.code,
       stage: undefined,
       tenant: undefined,
     })
+  }
+
+  function connectionOf(socket: Socket): Connection {
+    const known = connections.get(socket)
+    if (known) return known
+    const connection = new Connection(socket, {
+      clock,
+      responseTimeoutMs: options.responseTimeoutMs,
+      isDraining: deps.isDraining,
+      begin,
+      abandoned: ({ req }) => reportTurnedAway(deps.stage, req, undefined, traceFrom(undefined).traceId),
+      ended: () => {
+        for (const listener of idleListeners) listener()
+      },
+    })
+    connections.set(socket, connection)
+    socket.on('close', () => connections.delete(socket))
+    return connection
   }
 
   const server = createServer({
@@ -118,20 +128,55 @@ export function createApiServer(deps: ApiServerDeps): Server {
   })
   // Of a connection on which nothing moves. Answers that do not leave have a limit of their own.
   server.timeout = options.requestTimeoutMs
+  // A client that has sent its whole request may close its side and still be owed the answer (RFC 9112, section 9.6).
+  Object.assign(server, { httpAllowHalfOpen: true })
+  const arrive =
+    (expectsContinue: boolean): RequestListener =>
+    (req, res) =>
+      connectionOf(req.socket).arrive({ req, res, expectsContinue, isBroken: false })
+  const refuseBytes = (error: NodeJS.ErrnoException, socket: Socket) =>
+    answerBrokenRequest(error, { socket, connection: connectionOf(socket) }, (problem, traceId) =>
+      reportTurnedAway(deps.stage, undefined, problem, traceId),
+    )
   server.on('connection', socket => {
+    connectionOf(socket)
     const since = deps.loopClock.accepted()
     if (since) accepted.set(socket, since)
   })
-  server.on('request', (req, res) => receive(req, res, false))
-  server.on('checkContinue', (req, res) => receive(req, res, true))
+  server.on('request', arrive(false))
+  server.on('checkContinue', arrive(true))
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
-  server.on('checkExpectation', (req, res) => receive(req, res, false))
-  const refuseBytes = (error: NodeJS.ErrnoException, socket: Duplex) =>
-    answerBrokenRequest(error, socket, (code, traceId) => reportTurnedAway('', 'unmatched', code, traceId))
-  server.on('clientError', refuseBytes)
+  server.on('checkExpectation', arrive(false))
+  server.on('clientError', (error, socket) => refuseBytes(error, socket as Socket))
   // Nothing is tunnelled; unheard, Node.js would close the connection under the answers that it still owes.
-  server.on('connect', (_req, socket) => refuseBytes(new Error('CONNECT'), socket))
-  return server
+  server.on('connect', (_req, socket) => refuseBytes(new Error('CONNECT'), socket as Socket))
+  server.on('upgrade', (req: IncomingMessage, duplex, behind: Buffer) => {
+    const socket = duplex as Socket
+    connectionOf(socket).afterAnswers(() => {
+      socket.unshift(withoutUpgrade(req, behind))
+      server.emit('connection', socket)
+    })
+  })
+  return {
+    server,
+    inProgress: () => {
+      let requests = 0
+      for (const connection of connections.values()) requests += connection.inProgress
+      return requests
+    },
+    onEnded: listener => {
+      idleListeners.add(listener)
+      return () => idleListeners.delete(listener)
+    },
+  }
+}
+
+export interface ApiServer {
+  readonly server: Server
+  /** How many requests have arrived and are not over, the writing of their answers included. */
+  inProgress(): number
+  /** Calls back after each request that is over, until the returned function is called. */
+  onEnded(listener: () => void): () => void
 }
 
 export interface ApiServerDeps {
@@ -154,6 +199,7 @@ export interface ApiServerDeps {
 /** Where a request is carried out, and who hears of it. */
 export interface Stage extends Pick<ExchangeDeps, 'leaseChannels' | 'httpChannels'> {
   readonly routes: RequestListener
+  readonly apiKeys: ApiKeys
 }
 
 // How often Node.js looks for requests past their time-outs; its own 30 s would make a 10 s limit a 40 s one.
@@ -164,37 +210,4 @@ function originForm(target = '/'): string {
   if (target.startsWith('/')) return target
   const path = target.replace(/^https?:\/\/[^/?#]*/i, '')
   return path.startsWith('/') || path === target ? path : `/${path}`
-}
-
-/** What is wrong with a request's head, before it costs a permit. */
-function invalidHead(req: IncomingMessage): Problem | undefined {
-  if (isAmbiguous(req)) return new Problem('malformed-request')
-  const budget = req.headers['request-budget-ms']
-  if (budget === undefined || (typeof budget === 'string' && /^0*[1-9]\d*$/.test(budget))) return undefined
-  return new Problem('validation-failed', {
-    errors: [{ pointer: '/headers/request-budget-ms', message: 'must be a positive whole number' }],
-  })
-}
-
-/**
- * A head that two readers could take for two requests: no Host or several (RFC 9112, section 3.2), several
- * Authorization of which Node.js would keep the first, a transfer coding that Node.js does not decode.
- */
-function isAmbiguous({ headers, rawHeaders, httpVersion }: IncomingMessage): boolean {
-  if (headers.host === undefined && httpVersion === '1.1') return true
-  if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') return true
-  let hosts = 0
-  let credentials = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? ''
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
-    if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
-  }
-  return hosts > 1 || credentials > 1
-}
-
-/** `Request-Budget-Ms` may only shorten the deadline. */
-function budgetOf(req: IncomingMessage, requestBudgetMs: number): number {
-  const budget = req.headers['request-budget-ms']
-  return budget === undefined ? requestBudgetMs : Math.min(requestBudgetMs, Number(budget))
 }

@@ -1,37 +1,23 @@
 import { EventEmitter } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/errors/index.ts'
 import { type HttpChannels, httpChannels, type RequestEnded } from '../../src/http/channels.ts'
+import type { Turn } from '../../src/http/connection.ts'
 import { attachExchange, Exchange, exchangeOf } from '../../src/http/exchange.ts'
-import { writeResponse } from '../../src/http/response.ts'
 import { leaseChannels, type Stage } from '../../src/lease/index.ts'
 import { traceFrom } from '../../src/runtime/index.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 const BUDGET_MS = 200
-const RESPONSE_TIMEOUT_MS = 5_000
 
-/** Takes down what is written to it; `close` comes when the test says so. */
+/** Takes down what is written; `close` comes when the test says so. */
 class FakeResponse extends EventEmitter {
-  readonly heads: { status: number; headers: string[] }[] = []
-  readonly bodies: (string | undefined)[] = []
-  /** What the kernel has not taken yet; without a socket the answer waits for those before it. */
-  socket: { writableLength: number } | null = { writableLength: 0 }
-
-  writeHead(status: number, headers: string[]): this {
-    this.heads.push({ status, headers })
-    return this
-  }
-
-  end(body?: string): this {
-    this.bodies.push(body)
-    return this
-  }
+  readonly answers: { status: number; headers: readonly string[]; body: string }[] = []
 }
 
-function exchanging({ chargedMs = 0, draining = false } = {}) {
+function exchanging({ chargedMs = 0, peerClosed = false } = {}) {
   const clock = new VirtualClock()
   const channels: HttpChannels = httpChannels()
   const ended: RequestEnded[] = []
@@ -42,19 +28,16 @@ function exchanging({ chargedMs = 0, draining = false } = {}) {
   const lease = leaseChannels()
   lease.late.subscribe(({ kind }) => late.push(kind))
   const res = new FakeResponse()
-  let cuts = 0
   let releases = 0
   const exchange = new Exchange(
+    { clock, leaseChannels: lease, httpChannels: channels },
     {
-      clock,
-      leaseChannels: lease,
-      httpChannels: channels,
-      responseTimeoutMs: RESPONSE_TIMEOUT_MS,
-      closes: () => draining,
-    },
-    {
-      req: { method: 'POST', socket: { destroy: () => cuts++ } } as unknown as IncomingMessage,
-      res: res as unknown as ServerResponse,
+      turn: { req: { method: 'POST' }, res } as unknown as Turn,
+      connection: {
+        peerClosed,
+        answer: (status, headers, body) => res.answers.push({ status, headers, body }),
+      },
+      head: { principal: undefined, idempotencyKey: undefined },
       permit: { release: () => releases++ },
       trace: traceFrom(undefined),
       route: '/v1/orders',
@@ -62,7 +45,7 @@ function exchanging({ chargedMs = 0, draining = false } = {}) {
       chargedMs,
     },
   )
-  return { clock, res, exchange, ended, faults, late, releases: () => releases, cuts: () => cuts }
+  return { clock, res, exchange, ended, faults, late, released: () => releases > 0 }
 }
 
 /** What the routes do with a stage that cannot begin: let it be thrown into the error handler. */
@@ -86,10 +69,10 @@ const step = fc.oneof(
 )
 
 describe('an exchange', () => {
-  test('writes once, gives its permit back once and ends once, whatever comes in whatever order', () => {
+  test('writes once, gives its permit back with the answer or the end, and ends once, whatever comes in whatever order', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), steps => {
-        const { clock, res, exchange, ended, faults, releases } = exchanging()
+        const { clock, res, exchange, ended, faults, released } = exchanging()
         const { lease } = exchange
         let closed = false
         let expected: number | undefined
@@ -130,9 +113,8 @@ describe('an exchange', () => {
             res.emit('close')
             if (stands) expect(lease.state).toBe(expected === undefined ? 'abandoned' : 'closed')
           }
-          expect(res.heads.map(({ status }) => status)).toEqual(expected === undefined ? [] : [expected])
-          expect(res.bodies).toHaveLength(res.heads.length)
-          expect(releases()).toBe(closed ? 1 : 0)
+          expect(res.answers.map(({ status }) => status)).toEqual(expected === undefined ? [] : [expected])
+          expect(released()).toBe(closed || expected !== undefined)
           expect(ended.map(({ status }) => status)).toEqual(closed ? [expected ?? 499] : [])
         }
         expect(ended[0]?.outcome).toBe(
@@ -141,9 +123,9 @@ describe('an exchange', () => {
         )
         expect(faults.length).toBe(steps.filter(step => step.do === 'fault').length)
         expect(clock.pendingTimers).toBe(0)
-        expect(res.bodies.join('')).not.toMatch(/SELECT|secrets/)
+        expect(res.answers.map(({ body }) => body).join('')).not.toMatch(/SELECT|secrets/)
         if (expected === 504) {
-          expect(JSON.parse(res.bodies[0] ?? '')).toMatchObject({
+          expect(JSON.parse(res.answers[0]?.body ?? '')).toMatchObject({
             code: 'budget-exhausted',
             budgetMs: BUDGET_MS,
             stage: lease.ended?.stage,
@@ -159,10 +141,10 @@ describe('an exchange', () => {
     const { clock, res, exchange, ended } = exchanging()
     enter(exchange, 'pricing', 0)
     clock.advance(BUDGET_MS - 1)
-    expect(res.heads).toEqual([])
+    expect(res.answers).toEqual([])
     // Timers may fire early, so the lease sets its own a little behind the moment.
     clock.advance(4)
-    expect(res.heads[0]?.status).toBe(504)
+    expect(res.answers[0]?.status).toBe(504)
     expect(exchange.lease.signal.aborted).toBe(true)
     res.emit('close')
     expect(ended).toMatchObject([
@@ -175,9 +157,9 @@ describe('an exchange', () => {
     enter(exchange, 'commit', 0)
     clock.advance(BUDGET_MS + 20)
     expect(exchange.lease.state).toBe('expired')
-    expect(res.heads).toEqual([])
+    expect(res.answers).toEqual([])
     exchange.answer(201, [], '{}')
-    expect(res.heads[0]?.status).toBe(201)
+    expect(res.answers[0]?.status).toBe(201)
   })
 
   test('says unknown when the verdict stays away, in the words of the verdict', () => {
@@ -185,7 +167,7 @@ describe('an exchange', () => {
     enter(exchange, 'commit', 0)
     clock.advance(BUDGET_MS + 25)
     exchange.refuse(new Problem('budget-exhausted', { stage: 'commit', committed: 'unknown' }))
-    expect(JSON.parse(res.bodies[0] ?? '')).toMatchObject({ committed: 'unknown' })
+    expect(JSON.parse(res.answers[0]?.body ?? '')).toMatchObject({ committed: 'unknown' })
   })
 
   test('writes nothing to a client that is gone, stops its work, and counts it as 499', () => {
@@ -197,9 +179,18 @@ describe('an exchange', () => {
     expect(signal.reason).toMatchObject({ cause: 'abandoned' })
     exchange.refuse(signal.reason)
     exchange.answer(201, [], '{}')
-    expect(res.heads).toEqual([])
+    expect(res.answers).toEqual([])
     expect(late).toEqual(['answer'])
     expect(ended).toMatchObject([{ status: 499, outcome: 'client_abort', durationMs: 30, code: undefined }])
+  })
+
+  test('answers 504 to a client that has closed its side, and counts it as 499', () => {
+    const { clock, res, exchange, ended } = exchanging({ peerClosed: true })
+    enter(exchange, 'pricing', 0)
+    clock.advance(BUDGET_MS + 4)
+    expect(res.answers[0]?.status).toBe(504)
+    res.emit('close')
+    expect(ended).toMatchObject([{ status: 499, outcome: 'client_abort' }])
   })
 
   test('counts the time that the request had waited unseen', () => {
@@ -216,8 +207,8 @@ describe('an exchange', () => {
     const fault = new Error('SQLITE_CORRUPT at /var/lib/punctual.db')
     exchange.refuse(fault)
     expect(faults).toEqual([fault])
-    expect(JSON.parse(res.bodies[0] ?? '')).toMatchObject({ status: 500, code: 'internal' })
-    expect(res.bodies[0]).not.toMatch(/SQLITE|\/var/)
+    expect(JSON.parse(res.answers[0]?.body ?? '')).toMatchObject({ status: 500, code: 'internal' })
+    expect(res.answers[0]?.body).not.toMatch(/SQLITE|\/var/)
   })
 
   test('is found again behind Express, and only by the request it was tied to', () => {
@@ -226,61 +217,5 @@ describe('an exchange', () => {
     attachExchange(req, exchange)
     expect(exchangeOf(req)).toBe(exchange)
     expect(() => exchangeOf({} as IncomingMessage)).toThrow(TypeError)
-  })
-})
-
-describe('writeResponse', () => {
-  const written = (status: number, body: string, closing = false) => {
-    const res = new FakeResponse()
-    writeResponse(res as unknown as ServerResponse, status, ['ETag', '"v1"'], body, {
-      traceId: 'abc',
-      closing,
-    })
-    return { headers: res.heads[0]?.headers, body: res.bodies[0] }
-  }
-
-  test('gives the length in bytes, the trace, and the headers asked for', () => {
-    expect(written(200, '"é€"')).toEqual({
-      headers: ['ETag', '"v1"', 'X-Trace-Id', 'abc', 'Content-Length', '7'],
-      body: '"é€"',
-    })
-  })
-
-  test('gives a 304 neither body nor length', () => {
-    expect(written(304, '{}')).toEqual({ headers: ['ETag', '"v1"', 'X-Trace-Id', 'abc'], body: undefined })
-  })
-
-  test('asks the client to let go of its connection while draining', () => {
-    expect(written(200, '', true).headers).toEqual(expect.arrayContaining(['Connection', 'close']))
-    const { res, exchange } = exchanging({ draining: true })
-    exchange.answer(200, [], '')
-    expect(res.heads[0]?.headers).toEqual(expect.arrayContaining(['Connection', 'close']))
-  })
-})
-
-describe('an answer that does not leave', () => {
-  test.each([
-    ['the kernel does not take all of it', { writableLength: 1 }],
-    ['answers before it have not left', null],
-  ])('is cut after responseTimeoutMs when %s', (_, socket) => {
-    const { clock, res, exchange, cuts } = exchanging()
-    res.socket = socket
-    exchange.answer(200, [], 'body')
-    clock.advance(RESPONSE_TIMEOUT_MS - 1)
-    expect(cuts()).toBe(0)
-    clock.advance(1)
-    expect(cuts()).toBe(1)
-  })
-
-  test('in one go, or in time, is not cut and leaves no timer', () => {
-    for (const socket of [{ writableLength: 0 }, { writableLength: 1 }]) {
-      const { clock, res, exchange, cuts } = exchanging()
-      res.socket = socket
-      exchange.answer(200, [], 'body')
-      res.emit('close')
-      expect(clock.pendingTimers).toBe(0)
-      clock.advance(2 * RESPONSE_TIMEOUT_MS)
-      expect(cuts()).toBe(0)
-    }
   })
 })

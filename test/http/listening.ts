@@ -7,11 +7,11 @@ import type { RequestEnded } from '../../src/http/channels.ts'
 import { ApiKeys, createApiServer, createRoutes, httpChannels, Rehearsal } from '../../src/http/index.ts'
 import { authOptions, httpOptions } from '../../src/http/options.ts'
 import { LoopClock, leaseChannels } from '../../src/lease/index.ts'
-import { systemClock } from '../../src/runtime/index.ts'
+import { type Clock, systemClock } from '../../src/runtime/index.ts'
 import { orderServices } from '../orders/orders-context.ts'
 
 /** The whole HTTP layer on loopback, over a store in memory and a stub of pricing. */
-export async function listening() {
+export async function listening({ clock = systemClock as Clock, http = {} as object } = {}) {
   const { contextOf, store, pricing } = orderServices()
   const channels = httpChannels()
   const ended: RequestEnded[] = []
@@ -25,32 +25,31 @@ export async function listening() {
   const rehearsal = new Rehearsal()
   const gate = new Gate({ maxConcurrent: 60 }, admissionChannels(), systemClock)
   const loopClock = new LoopClock(systemClock, lease.loopLag)
-  const options = httpOptions.parse({ bodyLimitBytes: 2_048 })
-  const server = createApiServer({
+  const options = httpOptions.parse({ bodyLimitBytes: 2_048, ...http })
+  const { server, inProgress } = createApiServer({
     options,
     requestBudgetMs: 20_000,
     gate,
     loopClock,
-    clock: systemClock,
+    clock,
     isDraining: () => phase.draining,
     readiness: () => ({ status: 'ready', phase: 'ready', checks: {} }),
     refusal: () => phase.refusal,
     stage: {
       leaseChannels: lease,
       httpChannels: channels,
-      routes: createRoutes({
-        services: contextOf().services,
-        apiKeys: new ApiKeys(authOptions.parse({}).keys),
-        options,
-      }),
+      routes: createRoutes({ services: contextOf().services, options }),
+      apiKeys: new ApiKeys(authOptions.parse({}).keys),
     },
     rehearses: req => phase.refusal !== undefined && rehearsal.admits(req),
     rehearsal: {
       leaseChannels: leaseChannels(),
       httpChannels: httpChannels(),
-      routes: createRoutes({ services: contextOf().services, apiKeys: rehearsal.apiKeys, options }),
+      routes: createRoutes({ services: contextOf().services, options }),
+      apiKeys: rehearsal.apiKeys,
     },
-  }).listen(0, '127.0.0.1')
+  })
+  server.listen(0, '127.0.0.1')
   onTestFinished(() => {
     rehearsal.close()
     loopClock.stop()
@@ -59,5 +58,5 @@ export async function listening() {
   })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  return { port, store, pricing, gate, phase, rehearsal, ended, firstEnded: next.promise }
+  return { port, server, inProgress, store, pricing, gate, phase, rehearsal, ended, firstEnded: next.promise }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { CODES, type Code, Problem } from '../../src/errors/index.ts'
 import { outcomeOf } from '../../src/http/channels.ts'
+import { routeOf } from '../../src/http/head.ts'
 import { problemBody, problemHeaders, retryAfterSeconds } from '../../src/http/problem.ts'
 import { problemPage } from '../../src/http/problem-pages.ts'
-import { routeOf } from '../../src/http/routes.ts'
 
 const codes = Object.keys(CODES) as Code[]
 

@@ -39,10 +39,10 @@ export async function fullHouse({ trial, nobody, server, admin }: Bench): Promis
     problem(answered(await connection.read()), 429, 'concurrency-limit')
   })
 
-  await trial.check('all permits held: a key that does not exist costs no judgement either', async () => {
+  await trial.check('all permits held: a key that does not exist needs no permit to be refused', async () => {
     const connection = await trial.connect(server.port)
     connection.send(requestBytes('GET', '/v1/orders/nothing', { authorization: 'Bearer nobody' }))
-    problem(answered(await connection.read()), 429, 'concurrency-limit')
+    problem(answered(await connection.read()), 401, 'unauthenticated')
   })
 
   await trial.check('all permits held: health and metrics answer', async () => {

@@ -1,5 +1,7 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import type { Bench } from '../../support/bench.ts'
-import { answered, between, created, demand, problem, same, status } from '../../support/expect.ts'
+import { answered, between, created, demand, matches, problem, same, status } from '../../support/expect.ts'
 import { KEYS } from '../../support/keys.ts'
 import { freshKey, orderBytes, sampleOrder } from '../../support/samples.ts'
 
@@ -40,6 +42,14 @@ const MALFORMED: Record<string, string | Uint8Array> = {
   CONNECT: `CONNECT example.org:443 HTTP/1.1\r\n${host}\r\n`,
 }
 
+// What the head of a request decides alone.
+const REFUSED_HEADS: [number, string, Record<string, string>][] = [
+  [401, 'unauthenticated', { authorization: 'Bearer nobody' }],
+  [400, 'idempotency-key-invalid', { 'idempotency-key': '"' }],
+  [413, 'payload-too-large', { 'content-length': '5000000' }],
+  [415, 'unsupported-media-type', { 'content-type': 'text/plain' }],
+]
+
 /** The wire itself: each ends in a 4xx with a problem, or in a closed connection; never in a fault or a wait. */
 export async function wire({ trial, api, server }: Bench): Promise<void> {
   for (const [what, bytes] of Object.entries(MALFORMED)) {
@@ -73,6 +83,35 @@ export async function wire({ trial, api, server }: Bench): Promise<void> {
     same(answered(await connection.read(1_000)).status, 100, 'the interim status')
     connection.send(body)
     created(answered(await connection.read()))
+  })
+
+  for (const [expected, code, headers] of REFUSED_HEADS) {
+    await trial.check(
+      `Expect: 100-continue is refused ${expected} ${code} at once, and not told to go on`,
+      async () => {
+        const connection = await trial.connect(server.port)
+        connection.send(
+          orderBytes(freshKey(), '', { 'content-length': '10', ...headers, expect: '100-continue' }),
+        )
+        problem(answered(await connection.read()), expected, code)
+      },
+    )
+  }
+
+  await trial.check('requests behind a wish to change the protocol are answered, in order', async () => {
+    const connection = await trial.connect(server.port)
+    const body = JSON.stringify(sampleOrder())
+    const upgrade = { connection: 'upgrade', upgrade: 'h2c' }
+    connection.send(Buffer.concat([orderBytes(freshKey(), body, upgrade), orderBytes(freshKey(), body)]))
+    created(answered(await connection.read()))
+    created(answered(await connection.read()))
+  })
+
+  await trial.check('a client that closes its side behind a whole order gets its answer', async () => {
+    const socket = connect({ host: '127.0.0.1', port: server.port, allowHalfOpen: true })
+    trial.own(() => void socket.destroy())
+    socket.end(orderBytes(freshKey(), JSON.stringify(sampleOrder())))
+    matches(await text(socket), /^HTTP\/1\.1 201 /, 'the answer')
   })
 
   await trial.check('requests sent in one go on one socket are answered in order', async () => {
