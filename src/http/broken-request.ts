@@ -10,9 +10,10 @@ import { PROBLEM_TYPE, problemBody } from './problem.ts'
  * Answers bytes that are no HTTP request, once, and closes the connection behind the answer.
  *
  *   before the first byte           a connection that never spoke made no request: closed without an answer
- *   behind a whole request          the answer to that request comes first: written over it, a refusal would tell the
- *                                   caller that an order failed which was then stored
- *   within a request's body         the end of the stream is a hang-up; anything else is answered by the exchange
+ *   behind whole requests           their answers come first: a refusal written over one of them would tell the caller
+ *                                   that an order failed which was then stored
+ *   within a request's body         the end of the stream is a hang-up; anything else is answered by the request itself,
+ *                                   when its turn has come
  *   within the body of a request    nothing more is read
  *   that has its answer
  */
@@ -21,16 +22,27 @@ export function answerBrokenRequest(
   { socket, connection }: { socket: Socket; connection: Connection },
   report: (problem: Problem, traceId: string) => void,
 ): void {
-  if (!socket.writable || HANG_UPS.has(error.code ?? '') || socket.bytesRead === 0) {
+  if (!socket.writable || error.code === 'ECONNRESET' || socket.bytesRead === 0) {
     socket.destroy()
     return
   }
   const problem = new Problem(BROKEN[error.code ?? ''] ?? 'malformed-request')
   const turn = connection.unfinished
   if (turn?.res.headersSent) return connection.stopReading()
-  if (turn) {
-    turn.isBroken = true
+  const isHangUp = error.code === 'HPE_INVALID_EOF_STATE'
+  if (turn && connection.isInProgress(turn)) {
+    if (isHangUp) {
+      socket.destroy()
+      return
+    }
+    turn.broken = problem
     exchangeOf(turn.req).refuse(problem)
+    return
+  }
+  if (isHangUp) return connection.afterAnswers(() => socket.destroy())
+  if (turn) {
+    // The time of a body that nobody reads is not counted against its sender.
+    if (problem.code !== 'request-timeout') turn.broken = problem
     return
   }
   connection.afterAnswers(() => {
@@ -44,8 +56,6 @@ export function answerBrokenRequest(
     report(problem, traceId)
   })
 }
-
-const HANG_UPS: ReadonlySet<string> = new Set(['ECONNRESET', 'HPE_INVALID_EOF_STATE'])
 
 const BROKEN: Readonly<Record<string, Code>> = {
   HPE_HEADER_OVERFLOW: 'headers-too-large',

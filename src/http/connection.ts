@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Problem } from '../errors/index.ts'
 import type { Clock, Timer } from '../runtime/index.ts'
 import { writeResponse } from './response.ts'
 
@@ -83,9 +84,14 @@ export class Connection {
     this.#socket.pause()
   }
 
-  /** The request in progress whose body has not arrived whole. */
+  /** The newest request, while its body has not arrived whole. */
   get unfinished(): Turn | undefined {
-    return this.#current?.req.complete ? undefined : this.#current
+    const newest = this.#queue.at(-1) ?? this.#current
+    return newest?.req.complete ? undefined : newest
+  }
+
+  isInProgress(turn: Turn): boolean {
+    return this.#current === turn
   }
 
   /** Writes `bytes` as the last ones of this connection. */
@@ -103,8 +109,9 @@ export class Connection {
 
   #begin(turn: Turn): void {
     this.#current = turn
-    turn.res.on('close', () => this.#next())
     this.#deps.begin(turn, this)
+    // Behind the listeners that end the request, so that it is over before the next one begins.
+    turn.res.on('close', () => this.#next())
   }
 
   #next(): void {
@@ -124,13 +131,15 @@ export class Connection {
     return this.#queue.length > 0 || this.#whenIdle !== undefined || this.#readAwayBytes > READ_AWAY_BYTES
   }
 
-  #mustClose({ req, expectsContinue, isBroken }: Turn): boolean {
+  #mustClose({ req, expectsContinue, broken }: Turn): boolean {
     // A request that waits behind this one would be carried out and never answered.
     if (this.#queue.length > 0) return false
     if (this.#deps.isDraining() || this.peerClosed) return true
     if (req.complete) return false
     // A client that was not told to go on may send its body or leave it: only a new connection is unambiguous.
-    return expectsContinue || isBroken || Number(req.headers['content-length'] ?? 0) > READ_AWAY_BYTES
+    return (
+      expectsContinue || broken !== undefined || Number(req.headers['content-length'] ?? 0) > READ_AWAY_BYTES
+    )
   }
 
   #readAway(req: IncomingMessage): void {
@@ -196,8 +205,8 @@ export interface Turn {
   readonly res: ServerResponse
   /** True while the client waits for `100 Continue` before it sends its body. */
   expectsContinue: boolean
-  /** True once its body has turned out to be no HTTP: nothing can follow the answer. */
-  isBroken: boolean
+  /** What its body has turned out to be instead of HTTP: nothing can follow the answer. */
+  broken: Problem | undefined
 }
 
 export interface ConnectionDeps {

@@ -34,6 +34,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
     const stage = deps.rehearses(req) ? deps.rehearsal : deps.stage
     let isHealth = false
     try {
+      if (turn.broken) throw turn.broken
       requireSoundHead(req)
       isHealth = isHealthPath(req.url)
       if (isHealth) {
@@ -133,7 +134,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   const arrive =
     (expectsContinue: boolean): RequestListener =>
     (req, res) =>
-      connectionOf(req.socket).arrive({ req, res, expectsContinue, isBroken: false })
+      connectionOf(req.socket).arrive({ req, res, expectsContinue, broken: undefined })
   const refuseBytes = (error: NodeJS.ErrnoException, socket: Socket) =>
     answerBrokenRequest(error, { socket, connection: connectionOf(socket) }, (problem, traceId) =>
       reportTurnedAway(deps.stage, undefined, problem, traceId),

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../support/virtual-clock.ts'
 import { listening } from './listening.ts'
-import { answers, order, request, statuses, until } from './raw-requests.ts'
+import { answers, JSON_HEADERS, order, request, statuses, until } from './raw-requests.ts'
 
 describe('what is no request', () => {
   test('a connection that never sent a byte is closed without an answer and counts as no request', async () => {
@@ -33,6 +33,37 @@ describe('what is no request', () => {
     socket.resetAndDestroy()
     await new Promise(resolve => serverSocket.on('close', resolve))
     expect(await answers(port, 1, order('k'))).toEqual([201])
+  })
+})
+
+describe('a pipelined request that breaks', () => {
+  test('in its body is answered 400 in its turn, and once', async () => {
+    const { port, ended } = await listening()
+    const socket = connect(port, '127.0.0.1')
+    const broken = request(
+      'POST',
+      '/v1/orders',
+      { ...JSON_HEADERS, 'Transfer-Encoding': 'chunked' },
+      'zz\r\n',
+    )
+    socket.write(order('a') + order('b') + broken)
+    expect(statuses(await text(socket))).toEqual([201, 201, 400])
+    expect(ended.map(({ status }) => status)).toEqual([201, 201, 400])
+  })
+
+  test('in its head is answered 400 in its turn, and once', async () => {
+    const { port, ended } = await listening()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${order('a') + order('b')}no HTTP\r\n\r\n`)
+    expect(statuses(await text(socket))).toEqual([201, 201, 400])
+    expect(ended.map(({ status }) => status)).toEqual([201, 201, 400])
+  })
+
+  test('with the end of the stream leaves the answers before it as they are', async () => {
+    const { port } = await listening()
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.end(`${order('a')}GET /v1/or`)
+    expect(statuses(await text(socket))).toEqual([201])
   })
 })
 

@@ -66,7 +66,7 @@ function connecting({ draining = false } = {}) {
         req: req as unknown as IncomingMessage,
         res: res as unknown as ServerResponse,
         expectsContinue,
-        isBroken: false,
+        broken: undefined,
       },
     }
   }
